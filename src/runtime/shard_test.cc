@@ -11,7 +11,7 @@
 namespace pawl {
 
 // Counts in the cell named by the body. "later:MS:NAME" adds one after MS milliseconds, "job:NAME"
-// opens an effect to a worker, and a receipt adds ten.
+// opens an effect to a worker ("job of SIZE" one with so large a body), and a receipt adds ten.
 class Tally final : public Program {
  public:
   std::string_view name() const override { return "tally"; }
@@ -24,6 +24,11 @@ class Tally final : public Program {
       Time due = input.verb == "later" ? turn.now() + 20 * kMillisecond : 0;
       To to = input.verb == "later" ? To::clock : input.verb == "job" ? To::worker : To::cell;
       turn.open({name, to, "tally", "t", "work", due, name});
+      return Bytes();
+    }
+    if (input.verb.starts_with("job of ")) {
+      const size_t size = std::stoul(input.verb.substr(7));
+      turn.open({name, To::worker, "tally", "t", "work", 0, Bytes(size, 'x')});
       return Bytes();
     }
     if (input.verb == "ask") {
@@ -323,6 +328,25 @@ TEST(shard, stopping_ends_open_turns_with_an_error) {
   EXPECT_EQ(answer.error().reason, "STOPPING");
 }
 
+TEST(shard, open_turns_of_one_tenant_leave_the_others_alone) {
+  Host host(true, {.tenant_open_turns = 3});
+  for (int i = 0; i < 5; ++i)
+    host.shard->submit({.program = "tally",
+                        .verb = "ask",
+                        .body = "q" + std::to_string(i),
+                        .caller = {"t", "u", ""}},
+                       [](Result<Answer>) {});
+  auto refused = host.say("add", "x");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, "TENANT_OPEN_TURNS");
+  std::promise<Result<Answer>> other;
+  host.shard->submit({.program = "tally", .verb = "add", .body = "y", .caller = {"other", "u", ""}},
+                     [&](Result<Answer> a) { other.set_value(std::move(a)); });
+  EXPECT_TRUE(other.get_future().get());
+  ASSERT_TRUE(host.say("", "", "q0"));  // a receipt ends a turn, and there is room again
+  EXPECT_TRUE(host.say("add", "x"));
+}
+
 TEST(workers, a_job_has_one_lease_and_is_offered_again_when_it_expires) {
   Host host;
   for (int i = 0; i < 3; ++i)
@@ -337,9 +361,7 @@ TEST(workers, a_job_has_one_lease_and_is_offered_again_when_it_expires) {
 TEST(workers, a_poll_is_bounded_by_bytes) {
   Host host;
   for (int i = 0; i < 3; ++i)
-    host.workers->opened(std::make_shared<Effect>(
-        Effect{"j" + std::to_string(i), To::worker, "tally", "t", "work", 0, Bytes(9 << 20, 'x')}));
-  host.workers->flushed();
+    ASSERT_TRUE(host.say("job of " + std::to_string(9 << 20), "j" + std::to_string(i)));
   EXPECT_EQ(host.poll(3).size(), 2u) << "16 MiB are reached with the second";
   EXPECT_EQ(host.poll(3).size(), 1u);
 }
@@ -449,6 +471,33 @@ TEST(workers, jobs_that_end_unpolled_free_their_memory) {
   EXPECT_LT(std::count_if(all.begin(), all.end(), [](const auto& one) { return !one.expired(); }),
             400);
   EXPECT_EQ(host.poll(1000).size(), 100u);
+}
+
+TEST(workers, a_large_body_is_read_when_its_job_is_leased) {
+  Host host;
+  // The id of a job of the tally is its body.
+  const std::string large(3000, 'a');
+  ASSERT_TRUE(host.say("job", large));
+  auto kept = std::make_shared<const Effect>(
+      Effect{"outside", To::worker, "tally", "t", "work", 0, std::string(100'000, 'b')});
+  std::weak_ptr<const Effect> watched = kept;
+  host.workers->opened(kept);
+  kept.reset();
+  EXPECT_TRUE(watched.expired());
+  // The second job is not in the kernel: it counts as settled.
+  std::vector<Leased> got = host.poll(5);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].effect->body, large);
+}
+
+TEST(workers, a_job_with_a_large_body_is_handed_out_whole) {
+  Host host;
+  ASSERT_TRUE(host.say("job of 100000", "big"));
+  std::vector<Leased> got = host.poll(1);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0].effect->body, std::string(100'000, 'x'));
+  host.workers->release("big");
+  EXPECT_EQ(host.poll(1, kSecond).at(0).effect->body.size(), 100'000u);
 }
 
 TEST(workers, the_end_of_a_poll_costs_nothing_to_the_others) {

@@ -19,7 +19,7 @@ void Workers::stop() {
     ending_ = true;
     for (auto& [id, waiting] : waiting_) {
       settle(*waiting);
-      ready.emplace_back(std::move(waiting->done), std::vector<Leased>{});
+      ready.push_back({waiting, {}});
     }
     waiting_.clear();
   }
@@ -48,9 +48,35 @@ void Workers::sweep() {
 
 // Called without the lock: an answer may poll again at once.
 void Workers::tell(std::vector<Ready>& ready) {
-  for (auto& [done, leased] : ready)
-    done(std::move(leased));
+  for (auto& [waiting, taken] : ready) {
+    const bool found = !taken.empty();
+    std::vector<Leased> leased = load(std::move(taken));
+    if (found && leased.empty()) {
+      // All of its jobs were settled before their bodies could be read: it waits on.
+      waiting->poll.wait = std::max<Time>(0, waiting->until - kernel_.now());
+      poll(std::move(waiting->poll), std::move(waiting->done));
+    } else {
+      waiting->done(std::move(leased));
+    }
+  }
   ready.clear();
+}
+
+std::vector<Leased> Workers::load(std::vector<Taken> taken) const {
+  std::vector<Leased> out;
+  out.reserve(taken.size());
+  for (Taken& one : taken) {
+    if (one.needs_body) {
+      auto cell = kernel_.read(effect_key(one.leased.effect->id));
+      if (!cell || !cell->exists()) continue;
+      // Decoded here and not with Cell::as: the cache would keep the body twice.
+      auto effect = decode_effect(cell->value());
+      if (!effect) continue;
+      one.leased.effect = std::make_shared<const Effect>(std::move(*effect));
+    }
+    out.push_back(std::move(one.leased));
+  }
+  return out;
 }
 
 // Marks the queue as touched; the caller wakes its polls later, when the group is complete.
@@ -65,14 +91,24 @@ void Workers::offer(const JobPtr& job) {
   touched_.insert(job->queue);
 }
 
-void Workers::opened(const EffectPtr& effect) {
+// Larger bodies are not kept with the job: open jobs are many, and their effects are in the cells.
+static constexpr size_t kKeptBodyBytes = 4096;
+
+static EffectPtr without_large_body(const EffectPtr& effect) {
+  if (effect->body.size() <= kKeptBodyBytes) return effect;
+  return std::make_shared<const Effect>(Effect{
+      effect->id, effect->to, effect->program, effect->tenant, effect->queue, effect->due, {}});
+}
+
+void Workers::opened(const EffectPtr& opened) {
+  EffectPtr effect = without_large_body(opened);
   std::lock_guard lock(mutex_);
   forget(effect->id);  // an id may be reused: leases of its former job are void
   sweep();
   // A job whose time has not come is held; everything else is offered at once.
-  auto job =
-      std::make_shared<Job>(Job{effect, &queue({effect->program, effect->tenant, effect->queue}),
-                                age_(*effect), State::held, effect->due});
+  auto job = std::make_shared<Job>(Job{effect, opened->body.size(),
+                                       &queue({effect->program, effect->tenant, effect->queue}),
+                                       age_(*opened), State::held, effect->due});
   ++job->queue->jobs;
   jobs_.emplace(effect->id, job);
   if (effect->due > kernel_.now()) {
@@ -138,13 +174,14 @@ Workers::JobPtr Workers::oldest(Queue& q) {
   return nullptr;
 }
 
-bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Leased>& out) {
+bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Taken>& out) {
   if (q.paused) return false;
   JobPtr job = oldest(q);
   if (!job) return false;
   job->state = State::leased;
   job->until = now + lease;
-  out.push_back({job->effect, job->until});
+  out.push_back(
+      {{job->effect, job->until}, job->body_bytes, job->body_bytes != job->effect->body.size()});
   wake_by(job->until);
   // Most leases have the same length, so the newest one usually ends last.
   times_.emplace_hint(times_.end(), now + lease, std::move(job));
@@ -159,16 +196,16 @@ static constexpr size_t kPollBytes = 16 * 1024 * 1024;
 
 // Takes one job from each queue in turn, beginning where the last poll ended, until the limit is
 // reached or all queues are empty.
-std::vector<Leased> Workers::take(Waiting& w, Time now) {
-  std::vector<Leased> out;
-  size_t n = w.queues.size(), dry = 0, bytes = 0, weighed = 0;
+std::vector<Workers::Taken> Workers::take(Waiting& w, Time now) {
+  std::vector<Taken> out;
+  size_t n = w.queues.size(), dry = 0, bytes = 0;
   while (out.size() < w.poll.limit && dry < n && bytes < kPollBytes) {
-    if (take_one(*w.queues[turn_++ % n], now, w.poll.lease, out))
+    if (take_one(*w.queues[turn_++ % n], now, w.poll.lease, out)) {
       dry = 0;
-    else
+      bytes += out.back().body_bytes;
+    } else {
       ++dry;
-    for (; weighed < out.size(); ++weighed)
-      bytes += out[weighed].effect->body.size();
+    }
   }
   return out;
 }
@@ -187,11 +224,11 @@ void Workers::settle(Waiting& w) {
 void Workers::wake(Queue& q, std::vector<Ready>& ready) {
   while (q.ready > 0 && !q.paused && !q.polls.empty()) {
     std::shared_ptr<Waiting> w = q.polls.front();
-    std::vector<Leased> got = take(*w, kernel_.now());
+    std::vector<Taken> got = take(*w, kernel_.now());
     if (got.empty()) return;
     settle(*w);
     waiting_.erase(w->id);
-    ready.emplace_back(std::move(w->done), std::move(got));
+    ready.push_back({std::move(w), std::move(got)});
   }
 }
 
@@ -210,11 +247,12 @@ std::vector<Workers::Queue*> Workers::queues_of(const Poll& poll) {
 
 uint64_t Workers::poll(Poll poll, Polled done) {
   auto w = std::make_shared<Waiting>();
-  std::vector<Leased> got;
+  std::vector<Taken> got;
   {
     std::lock_guard lock(mutex_);
     Time now = kernel_.now();
     w->poll = std::move(poll);
+    w->until = now + w->poll.wait;
     sweep();
     w->queues = queues_of(w->poll);
     // When something was taken, or the poll does not want to wait, it is answered below without the
@@ -222,7 +260,6 @@ uint64_t Workers::poll(Poll poll, Polled done) {
     got = take(*w, now);
     if (got.empty() && w->poll.wait > 0 && !w->queues.empty() && !ending_) {
       w->id = next_poll_++;
-      w->until = now + w->poll.wait;
       w->done = std::move(done);
       deadlines_.emplace(w->until, w->id);
       waiting_.emplace(w->id, w);
@@ -233,7 +270,14 @@ uint64_t Workers::poll(Poll poll, Polled done) {
       return w->id;
     }
   }
-  done(std::move(got));
+  if (got.empty()) {
+    done({});
+    return 0;
+  }
+  w->done = std::move(done);
+  std::vector<Ready> ready;
+  ready.push_back({std::move(w), std::move(got)});
+  tell(ready);
   return 0;
 }
 
@@ -327,7 +371,7 @@ void Workers::loop() {
       std::shared_ptr<Waiting> w = it->second;
       waiting_.erase(it);
       settle(*w);
-      ready.emplace_back(std::move(w->done), std::vector<Leased>{});
+      ready.push_back({std::move(w), {}});
     }
     if (!ready.empty()) {
       lock.unlock();

@@ -54,7 +54,8 @@ class Workers final : public WorkQueue, public Outbox {
   enum class State : uint8_t { offered, leased, held, gone };
   struct Queue;
   struct Job {
-    EffectPtr effect;
+    EffectPtr effect;  // without its body when that is large
+    size_t body_bytes;
     Queue* queue;
     Time born;
     State state;
@@ -84,18 +85,27 @@ class Workers final : public WorkQueue, public Outbox {
     size_t ready = 0, leased = 0, jobs = 0;  // `jobs` includes those held back
     bool paused = false;
   };
-  // An answer that is sent after the lock is released.
-  using Ready = std::pair<Polled, std::vector<Leased>>;
+  // A job that was leased. `needs_body`: its effect has no body yet, see load().
+  struct Taken {
+    Leased leased;
+    size_t body_bytes;
+    bool needs_body;
+  };
+  // A poll that is answered after the lock is released.
+  struct Ready {
+    std::shared_ptr<Waiting> waiting;
+    std::vector<Taken> taken;
+  };
 
-  // These need mutex_, except remove() and loop(), which take it, and tell(), which is called
-  // without it.
+  // These need mutex_, except remove() and loop(), which take it, and tell() and load(), which are
+  // called without it.
   Queue& queue(const Name& name);
   void sweep();  // drops unused queues once there are many; the caller may hold no Queue*
   void offer(const JobPtr& job);
   static JobPtr oldest(Queue& queue);
   void forget(std::string_view id);
-  bool take_one(Queue& queue, Time now, Time lease, std::vector<Leased>& out);
-  std::vector<Leased> take(Waiting& waiting, Time now);
+  bool take_one(Queue& queue, Time now, Time lease, std::vector<Taken>& out);
+  std::vector<Taken> take(Waiting& waiting, Time now);
   void wake(Queue& queue, std::vector<Ready>& ready);
   void wake_touched(std::vector<Ready>& ready);
   std::vector<Queue*> queues_of(const Poll& poll);
@@ -104,6 +114,9 @@ class Workers final : public WorkQueue, public Outbox {
   void wake_by(Time when);
   void loop();
   void tell(std::vector<Ready>& ready);
+  // Without mutex_: reads the bodies that the queues do not keep. Jobs that were settled meanwhile
+  // are left out.
+  std::vector<Leased> load(std::vector<Taken> taken) const;
 
   KernelAccess& kernel_;
   const Age age_;

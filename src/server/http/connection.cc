@@ -159,10 +159,22 @@ void HttpConnection::received(std::string_view bytes) {
   if (!ok) peer_ended_ = true;
 }
 
+bool HttpConnection::turn_is_over() const {
+  return turn_ == loop_.turn_number() && begun_ >= loop_.requests_of_connection();
+}
+
+void HttpConnection::resume() {
+  resumes_ = false;
+  loop_.mark(*this);
+  if (held_.empty() || closing_ || blocked()) return;
+  std::string held = std::exchange(held_, {});
+  consume(held);
+}
+
 bool HttpConnection::blocked() const {
   bool upgrading = !slots_.empty() && slots_.back().upgrade;
-  return mode_ == Mode::streaming || upgrading || slots_.size() >= limits::kPipelinedRequests ||
-         out_bytes_ > limits::kUnsentBytes;
+  return mode_ == Mode::streaming || upgrading || turn_is_over() ||
+         slots_.size() >= limits::kPipelinedRequests || out_bytes_ > limits::kUnsentBytes;
 }
 
 void HttpConnection::consume(std::string_view in) {
@@ -175,6 +187,7 @@ void HttpConnection::consume(std::string_view in) {
     if (mode_ == Mode::websocket) return consume_frames(in);
     if (blocked()) {
       held_.append(in);
+      if (turn_is_over() && !std::exchange(resumes_, true)) loop_.resume_next_turn(*this);
       return;
     }
     switch (parser_.feed(in)) {
@@ -203,6 +216,9 @@ void HttpConnection::wait_for_rest() {
 }
 
 void HttpConnection::complete() {
+  if (turn_ != loop_.turn_number()) begun_ = 0;
+  turn_ = loop_.turn_number();
+  ++begun_;
   request_since_ms_ = 0;
   owes_continue_ = false;
   head_judged_ = false;

@@ -22,8 +22,9 @@ class HttpConnection final : public wire::Peer {
   void answer(uint64_t request, wire::Response response, MemoryCharge charge);
   void on_leave(std::function<void()> left) override;  // of the request that is being handled
   std::string address() const override;
-  void flush();  // sends every answer and stream piece that is ready
-  void sweep();  // runs a few times a second: closes a connection whose peer is too slow
+  void resume();  // goes on with requests that were left for this turn of the loop
+  void flush();   // sends every answer and stream piece that is ready
+  void sweep();   // runs a few times a second: closes a connection whose peer is too slow
   void refuse(const HttpFault& fault);
   void begin_stop();
   void
@@ -65,8 +66,9 @@ class HttpConnection final : public wire::Peer {
   void refuse_with(wire::Response response);
   void refuse_for_memory();
   void tell_left();
-  bool blocked() const;  // no further request is parsed for now
-  bool advance();        // writes the front slot if it is ready; false when it is not
+  bool turn_is_over() const;  // this connection has begun its requests of this turn
+  bool blocked() const;       // no further request is parsed for now
+  bool advance();             // writes the front slot if it is ready; false when it is not
   void write_answer(Slot& slot);
   void start_stream(Slot& slot, bool keep);
   void start_websocket(Slot& slot);
@@ -91,6 +93,9 @@ class HttpConnection final : public wire::Peer {
   std::deque<Slot> slots_;
   uint64_t first_request_ = 0;              // the number of the front slot
   std::string held_;                        // bytes that were read while blocked
+  uint64_t turn_ = 0;                       // the loop's turn in which begun_ is counted
+  size_t begun_ = 0;                        // requests begun in that turn
+  bool resumes_ = false;                    // the loop calls resume() in its next turn
   bool head_judged_ = false;                // of the request that is being read
   MemoryCharge head_charge_, body_charge_;  // of the request or message that is being read
   MemoryCharge out_charge_;                 // of out_, while no stream counts it

@@ -39,12 +39,18 @@ class HttpLoop {
   bool stopping() const { return stopping_; }
   bool watch(int fd, uint64_t id, uint32_t events, bool added);  // false: the kernel refused it
   void mark(HttpConnection& connection);                         // flush it before the next wait
+  // A turn of the loop begins a bounded number of requests, divided between the connections that
+  // are ready: a connection that has sent many does not delay the others by all of them.
+  uint64_t turn_number() const { return turn_number_; }
+  size_t requests_of_connection() const { return requests_of_connection_; }
+  void resume_next_turn(HttpConnection& connection);
   char* scratch() { return scratch_.get(); }
   static constexpr size_t kScratchBytes = 64 * 1024;
 
  private:
   void run();
   void turn();
+  void resume_some(const std::vector<std::pair<int, uint64_t>>& connections);
   void handle_event(uint64_t key, uint32_t events);
   void accept_some();
   void adopt(int fd, bool refused);
@@ -67,6 +73,9 @@ class HttpLoop {
   uint64_t next_id_ = 1;
   size_t next_peer_ = 0;
   std::vector<std::pair<int, uint64_t>> marked_;
+  std::vector<std::pair<int, uint64_t>> resumed_;  // have further requests for the next turn
+  uint64_t turn_number_ = 0;
+  size_t requests_of_connection_ = 1;
   std::vector<Letter> letters_;
   std::unique_ptr<char[]> scratch_;
   int64_t now_ms_ = 0;

@@ -117,7 +117,7 @@ TEST_F(MemoryTest, answers_that_nobody_reads_are_refused_before_they_fill_the_me
   for (int i = 0; i < 200; ++i)
     requests += "GET /large HTTP/1.1\r\nHost: t\r\n\r\n";
   client.send(requests);  // in one piece: they are handled before the first answer is sent
-  ASSERT_TRUE(becomes([&] { return memory_->refused(MemoryUse::answers) > 100; }));
+  ASSERT_TRUE(becomes([&] { return memory_->refused(MemoryUse::answers) > 5; }));
   EXPECT_LE(memory_->used(), 16 * kMiB + 2 * kMiB);
   int served = 0, refused = 0;
   for (int i = 0; i < 200; ++i) {
