@@ -10,6 +10,7 @@
 #include "cli/programs.h"
 #include "json/text.h"
 #include "kernel/frame.h"
+#include "runtime/wall_clock.h"
 #include "storage/file/file_journal.h"
 #include "storage/memory/memory.h"
 

@@ -177,6 +177,13 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
 
   size_t open_timers() const { return timers_.size(); }
   size_t open_jobs() const { return jobs_.size(); }
+  // The ids of the jobs that are open to workers.
+  std::set<std::string> open_job_ids() const {
+    std::set<std::string> out;
+    for (const auto& [id, job] : jobs_)
+      out.insert(id.substr(0, 26));
+    return out;
+  }
 
   Time time = 1'794'700'000 * kSecond;
   int last_status = 0;

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/time.h"
 #include "expr/expression.h"
+#include "faces/processes/definition/limit.h"
 #include "json/value.h"
 
 namespace pawl::processes {
@@ -84,6 +85,7 @@ struct Step {
   uint32_t retries = 0;
   bool names_retries = false;  // retryCount is given and not 0
   std::optional<Backoff> backoff;
+  std::optional<Limit> limit;  // SERVICE_TASK: its own or else that of the definition
   std::vector<Branch> branches;
   std::vector<Output> outputs;
   std::string hit_policy_text;

@@ -2,6 +2,7 @@
 
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/run/slots.h"
 #include "faces/processes/state/job.h"
 #include "json/merge.h"
 #include "json/text.h"
@@ -35,7 +36,16 @@ Result<std::shared_ptr<const Instance>> TurnContext::instance(std::string_view i
 
 Bytes TurnContext::body_of(const std::string& effect_id) {
   auto effect = turn.read_as<Effect>(effect_key(effect_id), decode_effect);
-  return effect && *effect ? (*effect)->body : Bytes();
+  if (effect && *effect) return (*effect)->body;
+  return Slots(turn, tenant).parked_body(effect_id).value_or(Bytes());
+}
+
+void TurnContext::open_limited(const LimitUse& use, Effect effect) {
+  if (limits) limits = Slots(turn, tenant).request(use, std::move(effect));
+}
+
+void TurnContext::withdraw_limited(const LimitUse& use, const std::string& effect_id) {
+  if (limits) limits = Slots(turn, tenant).release(use, effect_id);
 }
 
 Result<InstancePtr> TurnContext::start(const StartCommand& c,
@@ -72,6 +82,7 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
 Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Definition& definition,
                                        uint8_t status_before) {
   Note note = walk.finish(status_before);
+  TRY_OK(limits);
   if (instance.variables->text.size() > kVariablesBytes)
     return fail(Code::too_large, "VARIABLES_TOO_LARGE",
                 "the variables of an instance may have " + std::to_string(kVariablesBytes) +
@@ -272,6 +283,10 @@ Result<Bytes> cancel(TurnContext& context) {
 }
 
 Result<Bytes> timer(TurnContext& context) {
+  if (auto of_limit = parse_limiter_timer(context.input.settles)) {
+    TRY_OK(Slots(context.turn, of_limit->tenant).wake(*of_limit));
+    return Bytes();
+  }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
   context.tenant = id.tenant;
   auto execution = parse_ordinal_id(id.execution_id);

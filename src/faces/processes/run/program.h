@@ -28,6 +28,8 @@ class TurnContext final : public EffectSink {
   void open(Effect effect) override { turn.open(std::move(effect)); }
   void withdraw(const std::string& effect_id) override { turn.withdraw(effect_id); }
   Bytes body_of(const std::string& effect_id) override;
+  void open_limited(const LimitUse& use, Effect effect) override;
+  void withdraw_limited(const LimitUse& use, const std::string& effect_id) override;
 
   Turn& turn;
   const Input& input;
@@ -36,6 +38,8 @@ class TurnContext final : public EffectSink {
   size_t steps = 0;        // entered in this turn
   size_t chained = 0;      // instances that were chained in this turn
   size_t chain_depth = 0;  // instances that were chained before this turn without a wait
+  // The first failure of a limiter, which close() returns: sinks cannot fail.
+  Result<void> limits{};
 
   Result<std::shared_ptr<const DefinitionHead>> head(std::string_view definition_id);
   Result<std::shared_ptr<const Definition>> definition(std::string_view id, uint32_t version);
