@@ -43,6 +43,8 @@ inline constexpr int64_t kMaxConcurrent = 1'000'000;
 inline constexpr int64_t kMaxRate = 100'000;
 // The value of a limit's key or of a fairness key: it is a part of cell keys.
 inline constexpr size_t kLimitKeyBytes = 256;
+// The priority of an instance, from minus this to this: enough steps for any scheme.
+inline constexpr int64_t kMaxPriority = 1000;
 // Waiting jobs that one turn lets start, and the bytes of their variables after which it stops: the
 // rest follows in the next turn, so that no turn and no frame gets large.
 inline constexpr size_t kAdmittedPerTurn = 200;

@@ -105,6 +105,8 @@ struct Definition {
   Time uploaded = 0;
   bool chains = false;
   std::string next_workflow;
+  // Evaluated over the variables when an instance starts.
+  std::optional<expr::Expression> priority, fairness_key;
   std::vector<Step> steps;
   // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;

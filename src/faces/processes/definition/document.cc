@@ -58,6 +58,8 @@ constexpr Field kTop[] = {
     {"steps", is_list, "an array"},
     {"metadata", is_map, "an object"},
     {"limit", is_map, "an object"},
+    {"priority", is_text, "a string"},
+    {"fairnessKey", is_text, "a string"},
 };
 // All step types share one list: a member that the type does not use is allowed and kept.
 constexpr Field kStep[] = {
@@ -251,6 +253,18 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   return s;
 }
 
+// An expression over the variables of a start. Unlike in steps, a bad one is refused.
+std::optional<expr::Expression> read_expression(const Value& document, std::string_view name,
+                                                Problems& broken) {
+  std::string_view text = document.string_or(name);
+  if (text.empty()) return std::nullopt;
+  expr::Expression out(text);
+  if (const Error* problem = out.problem())
+    broken.push_back("definition: " + std::string(name) +
+                     " is not an expression: " + problem->message);
+  return out;
+}
+
 // Gives each limit its scope, and the limit of the definition to the SERVICE_TASKs without their
 // own.
 void place_limits(Definition& d, const std::optional<Limit>& common) {
@@ -364,6 +378,8 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
       d.steps.push_back(read_step(s, d.steps.size(), problems, broken));
   for (uint32_t i = 0; i < d.steps.size(); ++i)
     d.by_id.emplace(d.steps[i].id, i);
+  d.priority = read_expression(document, "priority", broken);
+  d.fairness_key = read_expression(document, "fairnessKey", broken);
   std::optional<Limit> limit;
   if (const Value* v = member(document, "limit"); v && v->is_object())
     limit = read_limit(*v, "definition", problems, broken);

@@ -28,7 +28,7 @@ std::string refusal_of(const std::string& document) {
 size_t limiter_cells(FaceFixture& s) {
   size_t found = 0;
   auto count = [&](BytesView, const Cell&) { return ++found > 0; };
-  for (const Key& prefix : {limiter_prefix(), running_prefix("t", {"d/a", "x"}),
+  for (const Key& prefix : {limiter_prefix(), key({kProgram, "t", "r", ""}),
                             key({kProgram, "t", "q", ""}), key({kProgram, "t", "p", ""})})
     EXPECT_TRUE(s.snapshot().scan(prefix, count));
   return found;
@@ -277,72 +277,94 @@ struct ReferenceLimiter {
   }
 };
 
+// Plays random orders against the face and against a reference limiter for each key.
+class RandomOrders {
+ public:
+  explicit RandomOrders(uint64_t seed) : dice_({seed, 3}) {
+    face.upload(limited(R"({"key":"k","concurrent":3})", R"("retryCount":1000,)"));
+  }
+  void play() {
+    uint64_t act = dice_.next() % 10;
+    if (runs_.empty() || act < 3) return begin();
+    size_t at = dice_.next() % runs_.size();
+    Run& run = runs_[at];
+    if (run.paused || run.failed) return go_on(run);
+    if (act < 7) {
+      if (act < 6)
+        EXPECT_EQ(face.complete(run.job), 204);
+      else
+        face.post("/v1/instances/" + run.id + "/cancel");
+      model_.at(run.key).release(run.job);
+      runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(at));
+    } else if (act == 7) {
+      order(run, "pause");
+      run.paused = true;
+      model_.at(run.key).release(run.job);
+    } else {
+      fail(run, act == 8);
+    }
+  }
+  std::set<std::string> expected() const {
+    std::set<std::string> out;
+    for (const auto& [k, one] : model_)
+      out.insert(one.running.begin(), one.running.end());
+    return out;
+  }
+  void cancel_all() {
+    for (const Run& run : runs_)
+      order(run, "cancel");
+  }
+
+  FaceFixture face;
+
+ private:
+  struct Run {
+    std::string id, key, job;
+    bool paused = false, failed = false;
+  };
+  void begin() {
+    std::string k(1, static_cast<char>('a' + dice_.next() % 3));
+    Run run{face.start("d", R"({"k":")" + k + "\"}"), k, ""};
+    run.job = job_of(face, run.id);
+    model_.try_emplace(k, ReferenceLimiter{3}).first->second.request(run.job);
+    runs_.push_back(run);
+  }
+  void go_on(Run& run) {
+    order(run, run.paused ? "resume" : "retry");
+    run.paused = run.failed = false;
+    run.job = job_of(face, run.id);  // a retry by an operator is a new job
+    model_.at(run.key).request(run.job);
+  }
+  void fail(Run& run, bool retryable) {
+    face.post("/v1/jobs/" + run.job + "/fail",
+              std::string(R"({"workerId":"w","errorMessage":"e","retryable":)") +
+                  (retryable ? "true}" : "false}"));
+    run.failed = !retryable;
+    model_.at(run.key).release(run.job);
+    if (retryable) model_.at(run.key).request(run.job);
+  }
+  void order(const Run& run, const std::string& operation) {
+    face.post(kOps + run.id + "/" + operation, R"({"reason":"r"})");
+    EXPECT_EQ(face.last_status, 200) << operation;
+  }
+
+  Dice dice_;
+  std::map<std::string, ReferenceLimiter> model_;
+  std::vector<Run> runs_;
+};
+
 TEST(limits, random_orders_agree_with_a_simple_limiter) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
-    FaceFixture s;
-    s.upload(limited(R"({"key":"k","concurrent":3})", R"("retryCount":1000,)"));
-    std::map<std::string, ReferenceLimiter> model;
-    struct Run {
-      std::string id, key, job;
-      bool paused = false, failed = false;
-    };
-    std::vector<Run> runs;
-    Dice dice({seed, 3});
+    RandomOrders orders(seed);
     for (int step = 0; step < 400; ++step) {
-      uint64_t act = dice.next() % 10;
-      if (runs.empty() || act < 3) {
-        std::string k(1, static_cast<char>('a' + dice.next() % 3));
-        Run run{s.start("d", R"({"k":")" + k + "\"}"), k, ""};
-        run.job = job_of(s, run.id);
-        model.try_emplace(k, ReferenceLimiter{3}).first->second.request(run.job);
-        runs.push_back(run);
-        continue;
-      }
-      size_t at = dice.next() % runs.size();
-      Run& run = runs[at];
-      ReferenceLimiter& of = model.at(run.key);
-      const std::string reason = R"({"reason":"r"})";
-      if (run.paused) {
-        s.post(kOps + run.id + "/resume", reason);
-        run.paused = false;
-        of.request(run.job);
-      } else if (run.failed) {
-        s.post(kOps + run.id + "/retry", reason);
-        run.failed = false;
-        run.job = job_of(s, run.id);
-        of.request(run.job);
-      } else if (act < 6) {
-        EXPECT_EQ(s.complete(run.job), 204);
-        of.release(run.job);
-        runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
-      } else if (act == 6) {
-        s.post("/v1/instances/" + run.id + "/cancel");
-        of.release(run.job);
-        runs.erase(runs.begin() + static_cast<std::ptrdiff_t>(at));
-      } else if (act == 7) {
-        s.post(kOps + run.id + "/pause", reason);
-        run.paused = true;
-        of.release(run.job);
-      } else {
-        run.failed = act == 9;
-        s.post("/v1/jobs/" + run.job + "/fail",
-               std::string(R"({"workerId":"w","errorMessage":"e","retryable":)") +
-                   (run.failed ? "false}" : "true}"));
-        of.release(run.job);
-        if (!run.failed) of.request(run.job);
-      }
-      std::set<std::string> expected;
-      for (const auto& [k, one] : model)
-        expected.insert(one.running.begin(), one.running.end());
-      ASSERT_EQ(s.open_job_ids(), expected) << "seed " << seed << " step " << step;
+      orders.play();
+      ASSERT_EQ(orders.face.open_job_ids(), orders.expected())
+          << "seed " << seed << " step " << step;
     }
-    for (const Run& run : runs)
-      s.post("/v1/instances/" + run.id + "/cancel");
-    for (const Run& run : runs)
-      s.post(kOps + run.id + "/cancel", R"({"reason":"r"})");
-    EXPECT_EQ(s.open_jobs(), 0u);
-    EXPECT_EQ(limiter_cells(s), 0u);
-    s.verify();
+    orders.cancel_all();
+    EXPECT_EQ(orders.face.open_jobs(), 0u);
+    EXPECT_EQ(limiter_cells(orders.face), 0u);
+    orders.face.verify();
   }
 }
 

@@ -46,7 +46,10 @@ class TurnContext final : public EffectSink {
   // Refuses with kNoInstance when there is none.
   Result<std::shared_ptr<const Instance>> instance(std::string_view id);
   // Starts an instance and the instances that are chained to it; returns the first one.
-  Result<InstancePtr> start(const StartCommand& command, std::shared_ptr<const Definition>* used);
+  // An instance that is chained to `ended` has its priority and fairness key unless its own
+  // definition sets them.
+  Result<InstancePtr> start(const StartCommand& command, std::shared_ptr<const Definition>* used,
+                            const Instance* ended = nullptr);
   // Writes the instance and the note of the walk, and starts the instance that is chained to it.
   // `instance` is moved from; the result is the instance as it was written.
   Result<InstancePtr> close(Instance& instance, Walk& walk, const Definition& definition,
