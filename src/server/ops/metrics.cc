@@ -94,6 +94,7 @@ constexpr MetricRow kMetrics[] = {
     {"pawl_packed_cells", gauge, "Cells in the packed second tier of the cache."},
     {"pawl_ready_jobs", gauge, "Jobs that wait for a worker."},
     {"pawl_leased_jobs", gauge, "Jobs under a lease."},
+    {"pawl_limited_jobs", gauge, "Jobs that wait for a limit, by definition.", {"limit"}},
     {"pawl_timers", gauge, "Timers that are not due."},
     {"pawl_journal_seq", gauge, "The seq of the last durable frame."},
     {"pawl_start_time_seconds", gauge, "When this process started, in seconds since 1970."},
@@ -182,6 +183,12 @@ void Metrics::gauge_from(std::string_view name, std::function<int64_t()> value) 
   family(name, MetricType::gauge, none).source = std::move(value);
 }
 
+void Metrics::gauges_from(std::string_view name, std::function<Values()> values) {
+  std::lock_guard lock(mutex_);
+  Labels one(1);
+  family(name, MetricType::gauge, one).sources = std::move(values);
+}
+
 void Metrics::print(std::string& out, const Family& family) {
   const MetricRow& row = family.row;
   out +=
@@ -192,6 +199,16 @@ void Metrics::print(std::string& out, const Family& family) {
     out += fmt::format("{}{} {}\n", row.name, label_text(row, labels), gauge->value());
   for (const auto& [labels, histogram] : family.histograms)
     print_histogram(out, row, labels, *histogram);
+  if (family.sources) {
+    int64_t other = 0;
+    size_t printed = 0;
+    for (const auto& [label, value] : family.sources())
+      if (++printed <= limits::kMetricSeries)
+        out += fmt::format("{}{} {}\n", row.name, label_text(row, {label}), value);
+      else
+        other += value;
+    if (other) out += fmt::format("{}{} {}\n", row.name, label_text(row, {"other"}), other);
+  }
   if (family.source) out += fmt::format("{} {}\n", row.name, family.source());
 }
 
@@ -200,7 +217,7 @@ std::string Metrics::text() const {
   std::string out;
   for (const auto& [name, family] : families_) {
     bool used = !family.counters.empty() || !family.gauges.empty() || !family.histograms.empty() ||
-                family.source;
+                family.source || family.sources;
     if (used) print(out, family);
   }
   return out;

@@ -89,6 +89,9 @@ class Metrics {
   Histogram& histogram(std::string_view name, std::vector<std::string> labels = {});
   // Registers a gauge whose value is computed when the metrics are printed.
   void gauge_from(std::string_view name, std::function<int64_t()> value);
+  // The same for a gauge with one label. Values beyond kMetricSeries are added up as "other".
+  using Values = std::vector<std::pair<std::string, int64_t>>;
+  void gauges_from(std::string_view name, std::function<Values()> values);
   std::string text() const;  // Prometheus exposition format 0.0.4
 
  private:
@@ -99,6 +102,7 @@ class Metrics {
     std::map<Labels, std::unique_ptr<Gauge>> gauges;
     std::map<Labels, std::unique_ptr<Histogram>> histograms;
     std::function<int64_t()> source;
+    std::function<Values()> sources;
   };
   Family& family(std::string_view name, MetricType type, Labels& labels);
   static void print(std::string& out, const Family& family);
