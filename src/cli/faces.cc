@@ -204,6 +204,14 @@ std::vector<grpc::Service*> Faces::services() {
 
 Result<void> Faces::start() { return all_->entities->start(); }
 
+std::vector<std::pair<std::string, int64_t>> Faces::limited_jobs() const {
+  std::vector<std::pair<std::string, int64_t>> out;
+  if (auto waiting = all_->processes->service().waiting_by_limit())
+    for (auto& [limit, jobs] : *waiting)
+      out.emplace_back(std::move(limit), static_cast<int64_t>(jobs));
+  return out;
+}
+
 void Faces::stop() {
   all_->entities->stop();
   all_->worlds->stop();

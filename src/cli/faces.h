@@ -28,7 +28,9 @@ class Faces {
   void add_routes(wire::Router& router);
   std::vector<grpc::Service*> services();
   Result<void> start();  // after the shard has started
-  void stop();           // before the shard stops: ends long polls and disconnects members
+  // Process jobs that wait for a limit, by definition.
+  std::vector<std::pair<std::string, int64_t>> limited_jobs() const;
+  void stop();  // before the shard stops: ends long polls and disconnects members
 
  private:
   struct All;

@@ -349,6 +349,7 @@ void Host::measure() {
     return static_cast<int64_t>(clock_->waiting()) + jobs(&WorkQueue::Depth::offered) +
            jobs(&WorkQueue::Depth::leased);
   });
+  metrics_.gauges_from("pawl_limited_jobs", [this] { return faces_->limited_jobs(); });
   metrics_.gauge_from("pawl_timers", [this] { return static_cast<int64_t>(clock_->waiting()); });
   metrics_.gauge_from("pawl_http_connections",
                       [this] { return http_ ? static_cast<int64_t>(http_->connections()) : 0; });

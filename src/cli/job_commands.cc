@@ -66,6 +66,20 @@ static Result<int> job_fail(const Args& args) {
   return post_to(args, fmt::format("/v1/jobs/{}/fail", percent_encode(id)), &body, "failed");
 }
 
+static Result<int> explain(const Args& args) {
+  TRY(std::string id, word(args, 0, "the job"));
+  TRY(auto client, client_of(args));
+  TRY(json::Value found,
+      client->call("GET", fmt::format("/v1/jobs/{}/explain", percent_encode(id))));
+  show(args, found, [&] {
+    fmt::print("{}: {}\n", found.string_or("state"), found.string_or("reason"));
+    if (const json::Value* holders = found.find("heldBy"); holders && holders->is_array())
+      for (const json::Value& job : holders->array())
+        fmt::print("  held by job {}\n", job.string());
+  });
+  return kDone;
+}
+
 static constexpr Command kJobCommands[] = {
     {"task list", "", "list open user tasks, oldest first", {kServer, kToken}, task_list},
     {"task complete",
@@ -73,6 +87,7 @@ static constexpr Command kJobCommands[] = {
      "complete a user task",
      {kServer, kToken, kVar},
      task_complete},
+    {"explain", "JOB", "say why a job waits and when it may run", {kServer, kToken}, explain},
     {"job poll",
      "TYPE...",
      "lease jobs",

@@ -14,6 +14,11 @@ Bytes encode(const Effect& e) {
   w.str(e.queue);
   w.sint(e.due);
   w.str(e.body);
+  // Left out by default, as before these fields existed.
+  if (e.priority != 0 || !e.fairness_key.empty()) {
+    w.sint(e.priority);
+    w.str(e.fairness_key);
+  }
   return out;
 }
 
@@ -27,6 +32,10 @@ Result<Effect> decode_effect(BytesView bytes) {
   e.queue = r.str();
   e.due = r.sint();
   e.body = r.str();
+  if (r.ok() && !r.done()) {
+    e.priority = static_cast<int32_t>(r.sint());
+    e.fairness_key = r.str();
+  }
   if (!r.done()) return fail(Code::corrupt, "BAD_EFFECT", "an open effect's cell does not decode");
   return e;
 }

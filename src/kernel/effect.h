@@ -23,6 +23,10 @@ struct Effect {
   std::string queue;
   Time due = 0;  // clock: when it settles; worker: not offered before
   Bytes body;
+  // Worker: a higher priority is handed out first. Effects of one priority are handed out in turn
+  // over their fairness keys.
+  int32_t priority = 0;
+  std::string fairness_key{};
 };
 
 // Shared by the cell, the turn and the outbox that carries the effect out.

@@ -4,6 +4,7 @@
 // not a frame: after a restart the effect is offered again.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,10 @@ struct Leased {
 class WorkQueue {
  public:
   virtual ~WorkQueue() = default;
-  // Leases up to `limit` offered effects, fairly between the queues and oldest first. When none is
-  // offered and `wait` > 0, the answer comes when one appears or the wait is over. `done` may run
-  // on another thread. The returned id is for cancel() and give_up().
+  // Leases up to `limit` offered effects: the highest priority first, then fairly between the
+  // queues and, in a queue, between the fairness keys, then the oldest first. When none is offered
+  // and `wait` > 0, the answer comes when one appears or the wait is over. `done` may run on
+  // another thread. The returned id is for cancel() and give_up().
   using Polled = std::move_only_function<void(std::vector<Leased>)>;
   virtual uint64_t poll(Poll poll, Polled done) = 0;
   virtual void cancel(uint64_t poll) = 0;
@@ -48,6 +50,17 @@ class WorkQueue {
     bool paused;
   };
   virtual std::vector<Depth> depths() const = 0;
+  // Where one effect is, and its queue. Nothing when the queue does not have the effect.
+  struct Place {
+    enum class State : uint8_t { held, offered, leased };
+    State state;
+    Time until;          // held: when it is offered; leased: end of the lease
+    std::string worker;  // leased
+    Depth queue;
+  };
+  virtual std::optional<Place> place_of([[maybe_unused]] std::string_view effect_id) const {
+    return std::nullopt;
+  }
 };
 
 }  // namespace pawl

@@ -391,6 +391,45 @@ TEST(workers, the_oldest_job_is_handed_out_first) {
   EXPECT_EQ(take(9), "");
 }
 
+TEST(workers, the_highest_priority_is_first_and_fairness_keys_are_served_in_turn) {
+  Host host(false);
+  Workers workers(*host.shard);
+  auto open = [&](const char* id, int32_t priority, const char* key, const char* queue = "work") {
+    workers.opened(std::make_shared<Effect>(
+        Effect{id, To::worker, "tally", "t", queue, 0, "", priority, key}));
+  };
+  auto take = [&](size_t limit, std::vector<std::string> queues = {"work"}) {
+    std::string ids;
+    workers.poll({"t", queues, "w", limit}, [&](std::vector<Leased> got) {
+      for (const Leased& l : got)
+        ids += l.effect->id + " ";
+    });
+    return ids;
+  };
+  for (const char* id : {"a1", "a2", "a3", "a4"})
+    open(id, 0, "a");
+  open("b1", 0, "b");
+  open("c1", 0, "c");
+  open("c2", 0, "c");
+  EXPECT_EQ(take(9), "a1 b1 c1 a2 c2 a3 a4 ") << "in turn over the keys, in order within a key";
+  for (const char* id : {"a1", "a2", "a3", "a4", "b1", "c1", "c2"})
+    workers.closed(Effect{.id = id, .program = {}, .tenant = {}, .queue = {}, .body = {}});
+  open("low", -5, "");
+  open("plain", 0, "");
+  open("high", 7, "");
+  open("gone", 9, "");
+  open("other", 3, "", "side");
+  workers.closed(Effect{.id = "gone", .program = {}, .tenant = {}, .queue = {}, .body = {}});
+  EXPECT_EQ(take(2, {"side", "work"}), "high other ") << "the priority counts across the queues";
+  auto place = workers.place_of("high");
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->state, WorkQueue::Place::State::leased);
+  EXPECT_EQ(place->worker, "w");
+  EXPECT_EQ(take(9), "plain low ");
+  EXPECT_EQ(take(9), "");
+  EXPECT_FALSE(workers.place_of("gone"));
+}
+
 TEST(workers, a_waiting_poll_is_woken_by_a_job) {
   Host host;
   auto waiting = std::async(std::launch::async, [&] { return host.poll(1, 5 * kSecond); });

@@ -1,6 +1,7 @@
 #include "runtime/workers.h"
 
 #include <chrono>
+#include <queue>
 #include <unordered_set>
 
 namespace pawl {
@@ -83,10 +84,12 @@ std::vector<Leased> Workers::load(std::vector<Taken> taken) const {
 void Workers::offer(const JobPtr& job) {
   job->state = State::offered;
   Queue& q = *job->queue;
-  if (q.offered.empty() || q.offered.back()->born <= job->born)
-    q.offered.push_back(job);
+  Line& line = q.levels[job->effect->priority].lines[job->effect->fairness_key];
+  if (line.offered.empty() || line.offered.back()->born <= job->born)
+    line.offered.push_back(job);
   else
-    q.older.emplace(job->born, job);
+    line.older.emplace(job->born, job);
+  ++q.listed;
   ++q.ready;
   touched_.insert(job->queue);
 }
@@ -96,8 +99,15 @@ static constexpr size_t kKeptBodyBytes = 4096;
 
 static EffectPtr without_large_body(const EffectPtr& effect) {
   if (effect->body.size() <= kKeptBodyBytes) return effect;
-  return std::make_shared<const Effect>(Effect{
-      effect->id, effect->to, effect->program, effect->tenant, effect->queue, effect->due, {}});
+  return std::make_shared<const Effect>(Effect{effect->id,
+                                               effect->to,
+                                               effect->program,
+                                               effect->tenant,
+                                               effect->queue,
+                                               effect->due,
+                                               {},
+                                               effect->priority,
+                                               effect->fairness_key});
 }
 
 void Workers::opened(const EffectPtr& opened) {
@@ -110,6 +120,7 @@ void Workers::opened(const EffectPtr& opened) {
                                        &queue({effect->program, effect->tenant, effect->queue}),
                                        age_(*opened), State::held, effect->due});
   ++job->queue->jobs;
+  if (effect->priority) ++prioritised_;
   jobs_.emplace(effect->id, job);
   if (effect->due > kernel_.now()) {
     times_.emplace(effect->due, std::move(job));
@@ -131,14 +142,27 @@ void Workers::forget(std::string_view id) {
   jobs_.erase(it);
   Queue& q = *job->queue;
   --q.jobs;
+  if (job->effect->priority) --prioritised_;
   if (job->state == State::leased) --q.leased;
   if (job->state != State::offered) times_.erase({job->until, job});
   const bool was_offered = std::exchange(job->state, State::gone) == State::offered;
   // Without polls no one reaches the jobs that are gone, so they are swept here once they outnumber
   // the others. The 64 keeps short lists from being swept again and again.
-  if (!was_offered || --q.ready + 64 >= (q.offered.size() + q.older.size()) / 2) return;
-  std::erase_if(q.offered, [](const JobPtr& one) { return one->state == State::gone; });
-  std::erase_if(q.older, [](const auto& one) { return one.second->state == State::gone; });
+  if (!was_offered || --q.ready + 64 >= q.listed / 2) return;
+  sweep_gone(q);
+}
+
+void Workers::sweep_gone(Queue& q) {
+  q.listed = 0;
+  for (auto& [priority, level] : q.levels) {
+    for (auto& [key, line] : level.lines) {
+      std::erase_if(line.offered, [](const JobPtr& one) { return one->state == State::gone; });
+      std::erase_if(line.older, [](const auto& one) { return one.second->state == State::gone; });
+      q.listed += line.size();
+    }
+    std::erase_if(level.lines, [](const auto& one) { return one.second.size() == 0; });
+  }
+  std::erase_if(q.levels, [](const auto& one) { return one.second.lines.empty(); });
 }
 
 void Workers::flushed() {
@@ -157,34 +181,50 @@ void Workers::wake_touched(std::vector<Ready>& ready) {
     wake(*q, ready);
 }
 
-// Removes and returns the oldest offered job of the queue; null when there is none.
-Workers::JobPtr Workers::oldest(Queue& q) {
-  while (!q.offered.empty() || !q.older.empty()) {
-    JobPtr job;
-    if (q.older.empty() ||
-        (!q.offered.empty() && q.offered.front()->born <= q.older.begin()->first)) {
-      job = std::move(q.offered.front());
-      q.offered.pop_front();
-    } else {
-      job = std::move(q.older.begin()->second);
-      q.older.erase(q.older.begin());
-    }
-    if (job->state == State::offered) return job;
+// Removes and returns the oldest job of the line, which has one.
+Workers::JobPtr Workers::oldest(Line& line) {
+  JobPtr job;
+  if (line.older.empty() ||
+      (!line.offered.empty() && line.offered.front()->born <= line.older.begin()->first)) {
+    job = std::move(line.offered.front());
+    line.offered.pop_front();
+  } else {
+    job = std::move(line.older.begin()->second);
+    line.older.erase(line.older.begin());
+  }
+  return job;
+}
+
+// Removes and returns the next offered job of the queue; null when there is none. The job has the
+// highest priority, and its fairness key follows the one that was served last.
+Workers::JobPtr Workers::next_job(Queue& q) {
+  while (!q.levels.empty()) {
+    Level& level = q.levels.begin()->second;
+    auto line = level.lines.upper_bound(level.last);
+    if (line == level.lines.end()) line = level.lines.begin();
+    JobPtr job = oldest(line->second);
+    --q.listed;
+    const bool offered = job->state == State::offered;
+    if (offered) level.last = line->first;
+    if (line->second.size() == 0) level.lines.erase(line);
+    if (level.lines.empty()) q.levels.erase(q.levels.begin());
+    if (offered) return job;
   }
   return nullptr;
 }
 
-bool Workers::take_one(Queue& q, Time now, Time lease, std::vector<Taken>& out) {
+bool Workers::take_one(Queue& q, Time now, const Poll& poll, std::vector<Taken>& out) {
   if (q.paused) return false;
-  JobPtr job = oldest(q);
+  JobPtr job = next_job(q);
   if (!job) return false;
   job->state = State::leased;
-  job->until = now + lease;
+  job->until = now + poll.lease;
+  job->worker = poll.worker;
   out.push_back(
       {{job->effect, job->until}, job->body_bytes, job->body_bytes != job->effect->body.size()});
   wake_by(job->until);
   // Most leases have the same length, so the newest one usually ends last.
-  times_.emplace_hint(times_.end(), now + lease, std::move(job));
+  times_.emplace_hint(times_.end(), now + poll.lease, std::move(job));
   --q.ready;
   ++q.leased;
   return true;
@@ -197,10 +237,11 @@ static constexpr size_t kPollBytes = 16 * 1024 * 1024;
 // Takes one job from each queue in turn, beginning where the last poll ended, until the limit is
 // reached or all queues are empty.
 std::vector<Workers::Taken> Workers::take(Waiting& w, Time now) {
+  if (prioritised_) return take_by_priority(w, now);
   std::vector<Taken> out;
   size_t n = w.queues.size(), dry = 0, bytes = 0;
   while (out.size() < w.poll.limit && dry < n && bytes < kPollBytes) {
-    if (take_one(*w.queues[turn_++ % n], now, w.poll.lease, out)) {
+    if (take_one(*w.queues[turn_++ % n], now, w.poll, out)) {
       dry = 0;
       bytes += out.back().body_bytes;
     } else {
@@ -208,6 +249,53 @@ std::vector<Workers::Taken> Workers::take(Waiting& w, Time now) {
     }
   }
   return out;
+}
+
+// The same when some jobs have priorities: takes from the queue whose next job has the highest one,
+// and from queues with equal priorities in turn.
+std::vector<Workers::Taken> Workers::take_by_priority(Waiting& w, Time now) {
+  struct Candidate {
+    int32_t priority;
+    size_t order;  // lower ones are served first
+    Queue* queue;
+    bool operator<(const Candidate& o) const {
+      return priority != o.priority ? priority < o.priority : order > o.order;
+    }
+  };
+  std::priority_queue<Candidate> candidates;
+  auto add = [&](Queue* q, size_t order) {
+    if (!q->paused && drop_gone(*q)) candidates.push({q->levels.begin()->first, order, q});
+  };
+  const size_t n = w.queues.size(), first = n ? turn_++ % n : 0;
+  for (size_t i = 0; i < n; ++i)
+    add(w.queues[(first + i) % n], i);
+  std::vector<Taken> out;
+  size_t bytes = 0, order = n;
+  while (out.size() < w.poll.limit && !candidates.empty() && bytes < kPollBytes) {
+    Queue* q = candidates.top().queue;
+    candidates.pop();
+    if (!take_one(*q, now, w.poll, out)) continue;
+    bytes += out.back().body_bytes;
+    add(q, order++);
+  }
+  return out;
+}
+
+// Without this, a level of jobs that are gone would be taken for the queue's highest priority.
+bool Workers::drop_gone(Queue& q) {
+  while (!q.levels.empty()) {
+    Level& level = q.levels.begin()->second;
+    auto line = level.lines.upper_bound(level.last);
+    if (line == level.lines.end()) line = level.lines.begin();
+    Line& at = line->second;
+    if (!at.offered.empty() && at.offered.front()->state == State::offered) return true;
+    if (!at.older.empty() && at.older.begin()->second->state == State::offered) return true;
+    oldest(at);
+    --q.listed;
+    if (at.size() == 0) level.lines.erase(line);
+    if (level.lines.empty()) q.levels.erase(q.levels.begin());
+  }
+  return false;
 }
 
 // Takes the poll out of all its queues and forgets its deadline. The caller removes it from
@@ -334,6 +422,25 @@ std::vector<WorkQueue::Depth> Workers::depths() const {
     out.push_back(
         {name.program, name.tenant, name.queue, q->ready, q->leased, q->polls.size(), q->paused});
   return out;
+}
+
+std::optional<WorkQueue::Place> Workers::place_of(std::string_view effect_id) const {
+  std::lock_guard lock(mutex_);
+  auto it = jobs_.find(effect_id);
+  if (it == jobs_.end()) return std::nullopt;
+  const Job& job = *it->second;
+  const Queue& q = *job.queue;
+  Place place{Place::State::offered,
+              job.until,
+              "",
+              {job.effect->program, job.effect->tenant, job.effect->queue, q.ready, q.leased,
+               q.polls.size(), q.paused}};
+  if (job.state == State::held) place.state = Place::State::held;
+  if (job.state == State::leased) {
+    place.state = Place::State::leased;
+    place.worker = job.worker;
+  }
+  return place;
 }
 
 uint64_t Workers::leases_expired() const {

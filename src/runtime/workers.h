@@ -35,6 +35,7 @@ class Workers final : public WorkQueue, public Outbox {
   void pause(std::string_view program, std::string_view tenant, std::string_view queue,
              bool paused) override;
   std::vector<Depth> depths() const override;
+  std::optional<Place> place_of(std::string_view effect_id) const override;
 
   // The shard calls these after the frame is durable, in frame order. Polls are answered in
   // flushed(), at the end of a group, so that one poll can take all jobs of the group.
@@ -59,7 +60,8 @@ class Workers final : public WorkQueue, public Outbox {
     Queue* queue;
     Time born;
     State state;
-    Time until;  // leased: end of the lease; held back: when it may be offered
+    Time until;            // leased: end of the lease; held back: when it may be offered
+    std::string worker{};  // leased
   };
   using JobPtr = std::shared_ptr<Job>;
   // A poll that found no job and waits. It is in the list of each of its queues and in waiting_.
@@ -75,12 +77,22 @@ class Workers final : public WorkQueue, public Outbox {
     // is found through them, so its cost does not grow with the number of other polls.
     std::vector<PollList::iterator> places;
   };
-  struct Queue {
-    // Offered jobs, oldest first. Jobs that are gone are skipped when they are reached, and swept
-    // when they outnumber the others. A job that is older than the last one in `offered` when it
-    // arrives (it was returned, or dates from before a restart) goes into `older`.
+  // Offered jobs, oldest first. Jobs that are gone are skipped when they are reached, and swept
+  // when they outnumber the others. A job that is older than the last one in `offered` when it
+  // arrives (it was returned, or dates from before a restart) goes into `older`.
+  struct Line {
     std::deque<JobPtr> offered;
     std::multimap<Time, JobPtr> older;
+    size_t size() const { return offered.size() + older.size(); }
+  };
+  // The jobs of one priority, by fairness key. The keys are served in turn.
+  struct Level {
+    std::map<std::string, Line> lines;
+    std::string last;  // the key that was served last
+  };
+  struct Queue {
+    std::map<int32_t, Level, std::greater<>> levels;  // without empty levels and lines
+    size_t listed = 0;                                // jobs in all lines, gone ones included
     PollList polls;
     size_t ready = 0, leased = 0, jobs = 0;  // `jobs` includes those held back
     bool paused = false;
@@ -102,9 +114,13 @@ class Workers final : public WorkQueue, public Outbox {
   Queue& queue(const Name& name);
   void sweep();  // drops unused queues once there are many; the caller may hold no Queue*
   void offer(const JobPtr& job);
-  static JobPtr oldest(Queue& queue);
+  static JobPtr oldest(Line& line);
+  static JobPtr next_job(Queue& queue);
+  static bool drop_gone(Queue& queue);  // at the front; returns whether a job is left
+  static void sweep_gone(Queue& queue);
   void forget(std::string_view id);
-  bool take_one(Queue& queue, Time now, Time lease, std::vector<Taken>& out);
+  bool take_one(Queue& queue, Time now, const Poll& poll, std::vector<Taken>& out);
+  std::vector<Taken> take_by_priority(Waiting& waiting, Time now);
   std::vector<Taken> take(Waiting& waiting, Time now);
   void wake(Queue& queue, std::vector<Ready>& ready);
   void wake_touched(std::vector<Ready>& ready);
@@ -133,6 +149,7 @@ class Workers final : public WorkQueue, public Outbox {
   Time next_wake_ = INT64_MAX;  // when the thread wakes by itself
   size_t turn_ = 0;             // rotates the first queue of a poll, for fairness
   uint64_t expired_ = 0;
+  size_t prioritised_ = 0;  // jobs with a priority other than 0
   bool ending_ = false;
   std::thread thread_;
 };

@@ -75,6 +75,27 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
       paused_.erase(std::string(queue));
   }
   std::vector<Depth> depths() const override { return {}; }
+  std::optional<Place> place_of(std::string_view id) const override {
+    auto it = jobs_.find(std::string(id));
+    if (it == jobs_.end()) return std::nullopt;
+    const Effect& e = *it->second.effect;
+    Place place{
+        Place::State::offered, 0, "", {kTenant, e.queue, 1, 0, 0, paused_.contains(e.queue)}};
+    if (e.due > time) {
+      place.state = Place::State::held;
+      place.until = e.due;
+    } else if (it->second.until > time) {
+      place.state = Place::State::leased;
+      place.until = it->second.until;
+      place.worker = "w";
+    }
+    return place;
+  }
+  // The effect of an open job; null when there is none.
+  EffectPtr open_effect(const std::string& id) const {
+    auto it = jobs_.find(id);
+    return it == jobs_.end() ? nullptr : it->second.effect;
+  }
 
   // Calls a route, as the HTTP server does.
   json::Value call(std::string method, std::string path, std::string body = "",
@@ -177,6 +198,13 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
 
   size_t open_timers() const { return timers_.size(); }
   size_t open_jobs() const { return jobs_.size(); }
+  // The ids of the jobs that are open to workers.
+  std::set<std::string> open_job_ids() const {
+    std::set<std::string> out;
+    for (const auto& [id, job] : jobs_)
+      out.insert(id.substr(0, 26));
+    return out;
+  }
 
   Time time = 1'794'700'000 * kSecond;
   int last_status = 0;

@@ -37,6 +37,21 @@ inline constexpr size_t kMaxJobs = 1'000;
 inline constexpr size_t kMaxPage = 1'000;
 // Instances that one list request may read when a filter has no index.
 inline constexpr size_t kMaxVisited = 100'000;
+// Concurrent jobs, and jobs in the unit of a rate, that a limit may name: the value of a limit far
+// above what one server runs is a mistake.
+inline constexpr int64_t kMaxConcurrent = 1'000'000;
+inline constexpr int64_t kMaxRate = 100'000;
+// The value of a limit's key or of a fairness key: it is a part of cell keys.
+inline constexpr size_t kLimitKeyBytes = 256;
+// The priority of an instance, from minus this to this: enough steps for any scheme.
+inline constexpr int64_t kMaxPriority = 1000;
+// Waiting jobs that one turn lets start, and the bytes of their variables after which it stops: the
+// rest follows in the next turn, so that no turn and no frame gets large.
+inline constexpr size_t kAdmittedPerTurn = 200;
+inline constexpr size_t kAdmittedBytes = 4 * 1024 * 1024;
+// How late a job under a rate may start without the next one starting later as well. Timers are a
+// little late; without this, a fast rate would be missed. It is also what a burst may exceed.
+inline constexpr int64_t kRateSlackMs = 50;
 // The longest wait of a poll.
 inline constexpr int64_t kMaxWaitMs = 60'000;
 

@@ -8,6 +8,7 @@
 #include "faces/processes/state/cells.h"
 #include "faces/processes/state/counts.h"
 #include "faces/processes/state/job.h"
+#include "faces/processes/state/limiter.h"
 #include "faces/processes/state/note.h"
 #include "kernel/access.h"
 #include "kernel/work_queue.h"
@@ -99,6 +100,10 @@ class Service {
   void give_up_poll(uint64_t id) { work_.give_up(id); }
   void release(std::string_view effect_id) { work_.release(effect_id); }
   std::vector<WorkQueue::Depth> depths(std::string_view tenant) const;
+  // Why the job waits, and when it may run: {"state", "reason", ...}.
+  Result<std::string> explain(std::string_view tenant, std::string_view job_id) const;
+  // Jobs of all tenants that wait for a limit, by definition ("~name" for a shared limit).
+  Result<std::vector<std::pair<std::string, size_t>>> waiting_by_limit() const;
 
   // Reads. Version 0 means the latest.
   Result<std::shared_ptr<const Definition>> definition(std::string_view tenant, std::string_view id,
@@ -149,6 +154,10 @@ class Service {
   void send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded, Done done);
   bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
   void restore_pauses();
+  Result<std::string> explain_waiting(std::string_view tenant, const LimitUse& use,
+                                      const WaitingJob& job, std::string_view effect_id) const;
+  Result<std::string> explain_ended(std::string_view tenant, const Instance& instance,
+                                    uint32_t job) const;
 
   KernelAccess& kernel_;
   WorkQueue& work_;

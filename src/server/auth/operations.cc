@@ -43,6 +43,7 @@ constexpr Operation kProcesses[] = {
     {"POST", "/v1/jobs/poll", processes_work},
     {"POST", "/v1/jobs/{id}/complete", processes_work},
     {"POST", "/v1/jobs/{id}/fail", processes_work},
+    {"GET", "/v1/jobs/{id}/explain", processes_read},
     {"GET", "/pawl/v1/processes/instances", processes_read},
     {"GET", "/pawl/v1/processes/instances/{id}", processes_read},
     {"GET", "/pawl/v1/processes/instances/{id}/events", processes_read},

@@ -95,6 +95,7 @@ constexpr MetricRow kMetrics[] = {
     {"pawl_packed_cells", gauge, "Cells in the packed second tier of the cache."},
     {"pawl_ready_jobs", gauge, "Jobs that wait for a worker."},
     {"pawl_leased_jobs", gauge, "Jobs under a lease."},
+    {"pawl_limited_jobs", gauge, "Jobs that wait for a limit, by definition.", {"limit"}},
     {"pawl_timers", gauge, "Timers that are not due."},
     {"pawl_journal_seq", gauge, "The seq of the last durable frame."},
     {"pawl_journal_findings", gauge, "Damaged places in the journal that the scrubber found."},
@@ -198,6 +199,12 @@ void Metrics::counter_from(std::string_view name, Source value, Labels labels) {
   family(name, MetricType::counter, labels).sources[labels] = std::move(value);
 }
 
+void Metrics::gauges_from(std::string_view name, std::function<Values()> values) {
+  std::lock_guard lock(mutex_);
+  Labels one(1);
+  family(name, MetricType::gauge, one).series = std::move(values);
+}
+
 void Metrics::print(std::string& out, const Family& family) {
   const MetricRow& row = family.row;
   out +=
@@ -210,6 +217,16 @@ void Metrics::print(std::string& out, const Family& family) {
     print_histogram(out, row, labels, *histogram);
   for (const auto& [labels, source] : family.sources)
     out += fmt::format("{}{} {}\n", row.name, label_text(row, labels), source());
+  if (family.series) {
+    int64_t other = 0;
+    size_t printed = 0;
+    for (const auto& [label, value] : family.series())
+      if (++printed <= limits::kMetricSeries)
+        out += fmt::format("{}{} {}\n", row.name, label_text(row, {label}), value);
+      else
+        other += value;
+    if (other) out += fmt::format("{}{} {}\n", row.name, label_text(row, {"other"}), other);
+  }
 }
 
 std::string Metrics::text() const {
@@ -217,7 +234,7 @@ std::string Metrics::text() const {
   std::string out;
   for (const auto& [name, family] : families_) {
     bool used = !family.counters.empty() || !family.gauges.empty() || !family.histograms.empty() ||
-                !family.sources.empty();
+                !family.sources.empty() || family.series;
     if (used) print(out, family);
   }
   return out;

@@ -91,6 +91,10 @@ class Metrics {
   using Source = std::function<int64_t()>;
   void gauge_from(std::string_view name, Source value, std::vector<std::string> labels = {});
   void counter_from(std::string_view name, Source value, std::vector<std::string> labels = {});
+  // The same for a gauge with one label whose values are not known before. Values beyond
+  // kMetricSeries are added up as "other".
+  using Values = std::vector<std::pair<std::string, int64_t>>;
+  void gauges_from(std::string_view name, std::function<Values()> values);
   std::string text() const;  // Prometheus exposition format 0.0.4
 
  private:
@@ -101,6 +105,7 @@ class Metrics {
     std::map<Labels, std::unique_ptr<Gauge>> gauges;
     std::map<Labels, std::unique_ptr<Histogram>> histograms;
     std::map<Labels, Source> sources;
+    std::function<Values()> series;
   };
   Family& family(std::string_view name, MetricType type, Labels& labels);
   static void print(std::string& out, const Family& family);

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/time.h"
 #include "expr/expression.h"
+#include "faces/processes/definition/limit.h"
 #include "json/value.h"
 
 namespace pawl::processes {
@@ -84,6 +85,7 @@ struct Step {
   uint32_t retries = 0;
   bool names_retries = false;  // retryCount is given and not 0
   std::optional<Backoff> backoff;
+  std::optional<Limit> limit;  // SERVICE_TASK: its own or else that of the definition
   std::vector<Branch> branches;
   std::vector<Output> outputs;
   std::string hit_policy_text;
@@ -103,6 +105,8 @@ struct Definition {
   Time uploaded = 0;
   bool chains = false;
   std::string next_workflow;
+  // Evaluated over the variables when an instance starts.
+  std::optional<expr::Expression> priority, fairness_key;
   std::vector<Step> steps;
   // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;

@@ -57,6 +57,9 @@ constexpr Field kTop[] = {
     {"nextWorkflowId", is_text, "a string"},
     {"steps", is_list, "an array"},
     {"metadata", is_map, "an object"},
+    {"limit", is_map, "an object"},
+    {"priority", is_text, "a string"},
+    {"fairnessKey", is_text, "a string"},
 };
 // All step types share one list: a member that the type does not use is allowed and kept.
 constexpr Field kStep[] = {
@@ -74,6 +77,7 @@ constexpr Field kStep[] = {
     {"retryCount", is_whole, "an integer"},
     {"retryBackoff", is_map, "an object"},
     {"boundaryEvents", is_list, "an array"},
+    {"limit", is_map, "an object"},
     {"hitPolicy", is_text, "a string"},
     {"decisionTable", is_map, "an object"},
     {"autoStartNextWorkflow", is_flag, "a boolean"},
@@ -232,6 +236,11 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   s.outputs = read_outputs(member(v, "transformations"));
   if (const Value* b = member(v, "retryBackoff")) read_backoff(*b, s, where, problems, broken);
   if (const Value* events = member(v, "boundaryEvents")) read_timers(*events, s, where, problems);
+  if (const Value* limit = member(v, "limit")) {
+    s.limit = read_limit(*limit, where, problems, broken);
+    if (s.kind != Kind::service_task)
+      broken.push_back(where + ": limit belongs to the definition or to a SERVICE_TASK");
+  }
   s.hit_policy_text = v.string_or("hitPolicy");
   if (const Value* table = member(v, "decisionTable"))
     read_table(*table, s, where, problems, broken);
@@ -242,6 +251,35 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
                        ": autoStartNextWorkflow belongs to the definition or to an END step");
   }
   return s;
+}
+
+// An expression over the variables of a start. Unlike in steps, a bad one is refused.
+std::optional<expr::Expression> read_expression(const Value& document, std::string_view name,
+                                                Problems& broken) {
+  std::string_view text = document.string_or(name);
+  if (text.empty()) return std::nullopt;
+  expr::Expression out(text);
+  if (const Error* problem = out.problem())
+    broken.push_back("definition: " + std::string(name) +
+                     " is not an expression: " + problem->message);
+  return out;
+}
+
+// Gives each limit its scope, and the limit of the definition to the SERVICE_TASKs without their
+// own.
+void place_limits(Definition& d, const std::optional<Limit>& common) {
+  auto scope = [&](const Limit& limit, const std::string& own) {
+    return limit.name.empty() ? own : "~" + limit.name;
+  };
+  for (Step& s : d.steps) {
+    if (s.kind != Kind::service_task) continue;
+    if (s.limit)
+      s.limit->scope = scope(*s.limit, d.id + "/" + s.id);
+    else if (common) {
+      s.limit = common;
+      s.limit->scope = scope(*common, d.id);
+    }
+  }
 }
 
 // Values that the original leaves out when it shows a definition.
@@ -340,6 +378,12 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
       d.steps.push_back(read_step(s, d.steps.size(), problems, broken));
   for (uint32_t i = 0; i < d.steps.size(); ++i)
     d.by_id.emplace(d.steps[i].id, i);
+  d.priority = read_expression(document, "priority", broken);
+  d.fairness_key = read_expression(document, "fairnessKey", broken);
+  std::optional<Limit> limit;
+  if (const Value* v = member(document, "limit"); v && v->is_object())
+    limit = read_limit(*v, "definition", problems, broken);
+  place_limits(d, limit);
   return d;
 }
 

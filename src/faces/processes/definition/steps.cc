@@ -13,7 +13,7 @@ void want_next(Step& s, Problems& out) {
 }
 
 Result<Next> enter_service(Walk& walk, Token& token, const Step& step) {
-  walk.open_job(token, step);
+  TRY_OK(walk.open_job(token, step));
   walk.arm_timers(token, step);
   return Next{};
 }

@@ -72,6 +72,20 @@ Result<StartCommand> start_command(wire::BodyReader& body) {
   c.version = static_cast<uint32_t>(std::clamp<int64_t>(version, 0, UINT32_MAX));
   TRY(c.variables, take_variables(body));
   TRY(c.business_key, body.text("businessKey"));
+  if (const json::Value* given = body.find("priority"); given && !given->is_null()) {
+    TRY(int64_t priority, body.integer("priority", 0));
+    if (priority < -kMaxPriority || priority > kMaxPriority)
+      return fail(Code::invalid, "BAD_PRIORITY",
+                  "priority must be from " + std::to_string(-kMaxPriority) + " to " +
+                      std::to_string(kMaxPriority) + ", got " + std::to_string(priority));
+    c.priority = static_cast<int32_t>(priority);
+  }
+  if (const json::Value* given = body.find("fairnessKey"); given && !given->is_null()) {
+    TRY(c.fairness_key, body.text("fairnessKey"));
+    if (c.fairness_key->size() > kLimitKeyBytes)
+      return fail(Code::invalid, "BAD_FAIRNESS_KEY",
+                  "fairnessKey may have " + std::to_string(kLimitKeyBytes) + " bytes");
+  }
   return c;
 }
 

@@ -307,6 +307,8 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
                  .business_key = state.business_key,
                  .at_step = facts[visit].step,
                  .previous_id = id};
+  if (state.priority) c.priority = state.priority;
+  if (!state.fairness_key.empty()) c.fairness_key = state.fairness_key;
   TRY(c.reason, body.text("reason"));
   if (const json::Value* set = body.find("variables"); set && set->is_object())
     for (const json::Member& m : set->object())

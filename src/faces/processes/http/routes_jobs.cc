@@ -91,6 +91,11 @@ std::vector<wire::Route> job_routes(Service& s) {
       {"POST", "/v1/jobs/{id}/fail",
        [&s](Request r, Respond a) { fail_job(s, std::move(r), std::move(a)); },
        "Fails a job. The job is offered again if it is retryable and retries are left."},
+      {"GET", "/v1/jobs/{id}/explain",
+       [&s](Request r, Respond a) {
+         respond_with(a, [&] { return s.explain(r.caller.tenant, r.params[0]); });
+       },
+       "Says why a job waits and when it may run."},
   };
 }
 

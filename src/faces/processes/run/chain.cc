@@ -49,7 +49,7 @@ Result<void> TurnContext::chain(Instance& ended, const Definition& definition, N
   auto next = start({.definition_id = definition.next_workflow,
                      .variables = ended.variables,
                      .previous_id = ended.id},
-                    nullptr);
+                    nullptr, &ended);
   if (next) {
     ended.next_id = (*next)->id;
     return {};

@@ -43,12 +43,19 @@ std::unexpected<Error> unreadable() {
   return fail(Code::corrupt, "BAD_COMMAND", std::string(kWhat) + " cannot be read");
 }
 
+void read_later(FieldReader&, ResultCommand&) {}
+void read_later(FieldReader& reader, StartCommand& c) {
+  reader.later(c.priority);
+  reader.later(c.fairness_key);
+}
+
 template <class Command>
 Result<Command> decode_with_variables(BytesView bytes) {
   FieldReader reader(bytes);
   Command c;
   BytesView text;
   fields(reader, c, text);
+  read_later(reader, c);
   if (!reader.complete()) return unreadable();
   TRY(json::Value variables, json::parse(text, {.max_bytes = text.size() + 1}));
   if (!variables.is_object()) return unreadable();
@@ -72,7 +79,15 @@ void fields(F& f, T& c) {
   f(c.reason);
 }
 
-Bytes encode(const StartCommand& c) { return encode_with_variables(c); }
+Bytes encode(const StartCommand& c) {
+  Bytes out = encode_with_variables(c);
+  // Left out when neither is given, as before they existed.
+  if (!c.priority && !c.fairness_key) return out;
+  FieldWriter writer(out);
+  writer(c.priority);
+  writer(c.fairness_key);
+  return out;
+}
 Result<StartCommand> decode_start(BytesView bytes) {
   return decode_with_variables<StartCommand>(bytes);
 }

@@ -27,6 +27,9 @@ struct StartCommand {
   std::string at_step{};      // empty: the first step
   std::string previous_id{};  // the instance that this one continues
   std::string reason{};
+  // Without them the definition's expressions decide.
+  std::optional<int32_t> priority{};
+  std::optional<std::string> fairness_key{};
 };
 Bytes encode(const StartCommand& c);
 Result<StartCommand> decode_start(BytesView bytes);

@@ -2,6 +2,7 @@
 
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/run/slots.h"
 #include "faces/processes/state/job.h"
 #include "json/merge.h"
 #include "json/text.h"
@@ -35,11 +36,53 @@ Result<std::shared_ptr<const Instance>> TurnContext::instance(std::string_view i
 
 Bytes TurnContext::body_of(const std::string& effect_id) {
   auto effect = turn.read_as<Effect>(effect_key(effect_id), decode_effect);
-  return effect && *effect ? (*effect)->body : Bytes();
+  if (effect && *effect) return (*effect)->body;
+  return Slots(turn, tenant).parked_body(effect_id).value_or(Bytes());
+}
+
+void TurnContext::open_limited(const LimitUse& use, Effect effect) {
+  if (limits) limits = Slots(turn, tenant).request(use, std::move(effect));
+}
+
+void TurnContext::withdraw_limited(const LimitUse& use, const std::string& effect_id) {
+  if (limits) limits = Slots(turn, tenant).release(use, effect_id);
+}
+
+// The command's values win over the definition's expressions. An error fails the instance at its
+// first step.
+static Result<void> set_fairness(const StartCommand& c, const Definition& definition,
+                                 Instance& instance) {
+  const json::Object& variables = instance.variables->object;
+  if (c.priority) {
+    instance.priority = *c.priority;
+  } else if (definition.priority) {
+    TRY(json::Value value, definition.priority->evaluate(variables, instance.started));
+    auto number = value.is_number() ? value.as_int64() : std::nullopt;
+    if (!number || *number < -kMaxPriority || *number > kMaxPriority)
+      return fail(Code::invalid, "PriorityInvalid",
+                  "PriorityInvalid: priority must be an integer from " +
+                      std::to_string(-kMaxPriority) + " to " + std::to_string(kMaxPriority) +
+                      ", got " + json::print(value).substr(0, 100));
+    instance.priority = static_cast<int32_t>(*number);
+  }
+  if (c.fairness_key) {
+    instance.fairness_key = *c.fairness_key;
+  } else if (definition.fairness_key) {
+    TRY(json::Value value, definition.fairness_key->evaluate(variables, instance.started));
+    auto text = key_text(value);
+    if (!text || text->size() > kLimitKeyBytes)
+      return fail(
+          Code::invalid, "FairnessKeyInvalid",
+          "FairnessKeyInvalid: fairnessKey must be text, a number or a boolean of at most " +
+              std::to_string(kLimitKeyBytes) + " bytes");
+    instance.fairness_key = std::move(*text);
+  }
+  return {};
 }
 
 Result<InstancePtr> TurnContext::start(const StartCommand& c,
-                                       std::shared_ptr<const Definition>* used) {
+                                       std::shared_ptr<const Definition>* used,
+                                       const Instance* ended) {
   TRY(auto head, this->head(c.definition_id));
   uint32_t version = c.version ? c.version : static_cast<uint32_t>(head->versions.size());
   TRY(auto definition, this->definition(c.definition_id, version));
@@ -63,8 +106,15 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
   // Only a chained instance is started while its definition is paused.
   instance.paused = head->paused;
   instance.suspended = head->paused;
+  if (ended) {
+    instance.priority = ended->priority;
+    instance.fairness_key = ended->fairness_key;
+  }
+  std::string refused = chain_refused();
+  if (auto set = set_fairness(c, *definition, instance); !set && refused.empty())
+    refused = set.error().message;
   Walk walk(*this, turn.now(), tenant, instance, *definition, budget);
-  walk.begin(first, chain_refused());
+  walk.begin(first, std::move(refused));
   if (used) *used = definition;
   return close(instance, walk, *definition, 0);
 }
@@ -72,6 +122,7 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
 Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Definition& definition,
                                        uint8_t status_before) {
   Note note = walk.finish(status_before);
+  TRY_OK(limits);
   if (instance.variables->text.size() > kVariablesBytes)
     return fail(Code::too_large, "VARIABLES_TOO_LARGE",
                 "the variables of an instance may have " + std::to_string(kVariablesBytes) +
@@ -272,6 +323,10 @@ Result<Bytes> cancel(TurnContext& context) {
 }
 
 Result<Bytes> timer(TurnContext& context) {
+  if (auto of_limit = parse_limiter_timer(context.input.settles)) {
+    TRY_OK(Slots(context.turn, of_limit->tenant).wake(*of_limit));
+    return Bytes();
+  }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
   context.tenant = id.tenant;
   auto execution = parse_ordinal_id(id.execution_id);

@@ -28,6 +28,8 @@ class TurnContext final : public EffectSink {
   void open(Effect effect) override { turn.open(std::move(effect)); }
   void withdraw(const std::string& effect_id) override { turn.withdraw(effect_id); }
   Bytes body_of(const std::string& effect_id) override;
+  void open_limited(const LimitUse& use, Effect effect) override;
+  void withdraw_limited(const LimitUse& use, const std::string& effect_id) override;
 
   Turn& turn;
   const Input& input;
@@ -36,13 +38,18 @@ class TurnContext final : public EffectSink {
   WalkBudget budget{};
   size_t chained = 0;      // instances that were chained in this turn
   size_t chain_depth = 0;  // instances that were chained before this turn without a wait
+  // The first failure of a limiter, which close() returns: sinks cannot fail.
+  Result<void> limits{};
 
   Result<std::shared_ptr<const DefinitionHead>> head(std::string_view definition_id);
   Result<std::shared_ptr<const Definition>> definition(std::string_view id, uint32_t version);
   // Refuses with kNoInstance when there is none.
   Result<std::shared_ptr<const Instance>> instance(std::string_view id);
   // Starts an instance and the instances that are chained to it; returns the first one.
-  Result<InstancePtr> start(const StartCommand& command, std::shared_ptr<const Definition>* used);
+  // An instance that is chained to `ended` has its priority and fairness key unless its own
+  // definition sets them.
+  Result<InstancePtr> start(const StartCommand& command, std::shared_ptr<const Definition>* used,
+                            const Instance* ended = nullptr);
   // Writes the instance and the note of the walk, and starts the instance that is chained to it.
   // `instance` is moved from; the result is the instance as it was written.
   Result<InstancePtr> close(Instance& instance, Walk& walk, const Definition& definition,

@@ -248,7 +248,7 @@ void Walk::fail_job(uint32_t execution, const std::string& reason, bool retryabl
   // The job keeps its first variables, even when other branches have changed them since.
   std::string effect_id = job_effect_id(id_of(token->job), token->tries);
   auto failed = decode_job(effects_.body_of(effect_id));
-  effects_.withdraw(effect_id);
+  withdraw_job(*token);
   ++token->tries;
   Time wait = 0;
   if (step.backoff) {

@@ -16,6 +16,9 @@ class EffectSink {
   virtual void withdraw(const std::string& effect_id) = 0;
   // The body of an open effect; empty when there is none.
   virtual Bytes body_of(const std::string&) { return {}; }
+  // The same for a job under a limit, which may have to wait before it is opened.
+  virtual void open_limited(const LimitUse&, Effect effect) { open(std::move(effect)); }
+  virtual void withdraw_limited(const LimitUse&, const std::string& id) { withdraw(id); }
 };
 
 // What the walks of one turn have used together. The limits are kStepsPerTurn and kWorkPerTurn.
@@ -70,7 +73,8 @@ class Walk {
 
   // For step types while they are entered. The cost of expressions is added to work().
   size_t& work() { return budget_.work; }
-  void open_job(Token& token, const Step& step);
+  // Fails when the key of the step's limit cannot be evaluated.
+  Result<void> open_job(Token& token, const Step& step);
   void arm_timers(Token& token, const Step& step);
   Time now() const { return now_; }
 
@@ -97,6 +101,7 @@ class Walk {
   void fire_join(std::vector<Token>::iterator waiting, const Scope& scope);
   void end_instance(uint32_t step);
   void drop_effects(Token& token);
+  void withdraw_job(const Token& token);
   // Withdraws jobs and timers, and keeps the remaining time of each timer.
   void suspend();
   // Offers the jobs and timers again and enters the steps of held tokens.

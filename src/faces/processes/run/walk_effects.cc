@@ -34,8 +34,7 @@ void Walk::retry() {
 void Walk::suspend() {
   if (instance_.suspended) return;
   for (Token& t : instance_.tokens) {
-    if (t.job && t.state == TokenState::running)
-      effects_.withdraw(job_effect_id(id_of(t.job), t.tries));
+    if (t.job && t.state == TokenState::running) withdraw_job(t);
     for (Token::ArmedTimer& a : t.timers) {
       effects_.withdraw(timer_effect_id(tenant_, id_of(t.execution), a.index));
       a.due = std::max<Time>(0, a.due - now_);
@@ -48,11 +47,18 @@ void Walk::reactivate() {
   if (instance_.paused) return;
   bool was_suspended = std::exchange(instance_.suspended, false);
   std::vector<Token> held;
+  uint32_t refused = 0;  // execution whose job cannot be opened
+  std::string why;
   for (Token& t : instance_.tokens) {
     if (t.state == TokenState::held) held.push_back(t);
     if (t.state != TokenState::running || !was_suspended) continue;
     const Step& step = definition_.steps[t.step];
-    if (step.kind == Kind::service_task) open_job(t, step);
+    if (step.kind == Kind::service_task) {
+      if (auto opened = open_job(t, step); !opened) {
+        refused = t.execution;
+        why = opened.error().message;
+      }
+    }
     for (Token::ArmedTimer& a : t.timers) {
       a.due = a.due > INT64_MAX - now_ ? INT64_MAX : a.due + now_;
       effects_.open({.id = timer_effect_id(tenant_, id_of(t.execution), a.index),
@@ -65,6 +71,7 @@ void Walk::reactivate() {
   std::erase_if(instance_.tokens, [](const Token& t) { return t.state == TokenState::held; });
   for (size_t i = held.size(); i > 0; --i)
     pending_.push_back({held[i - 1].step, held[i - 1].scope, held[i - 1].branch});
+  if (refused) return fail(refused, why);
   run();
 }
 
@@ -103,10 +110,15 @@ void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
   if (!was_suspended) reactivate();
 }
 
-void Walk::open_job(Token& token, const Step& step) {
+Result<void> Walk::open_job(Token& token, const Step& step) {
   if (!token.job) token.job = ++instance_.ordinals;
+  token.limit.reset();
+  if (step.limit) {
+    TRY(token.limit, limit_use(*step.limit, variables(), now_, work_));
+  }
   settle_variables();
   offer(token, step, 0, instance_.variables->text);
+  return {};
 }
 
 void Walk::offer(const Token& token, const Step& step, Time not_before,
@@ -120,13 +132,19 @@ void Walk::offer(const Token& token, const Step& step, Time not_before,
           step.retries - std::min(step.retries, token.tries),
           token.entered,
           variables};
-  effects_.open({.id = job_effect_id(job.id, token.tries),
-                 .to = To::worker,
-                 .program = std::string(kProgram),
-                 .tenant = tenant_,
-                 .queue = step.job_type,
-                 .due = not_before,
-                 .body = encode(job)});
+  Effect effect{.id = job_effect_id(job.id, token.tries),
+                .to = To::worker,
+                .program = std::string(kProgram),
+                .tenant = tenant_,
+                .queue = step.job_type,
+                .due = not_before,
+                .body = encode(job),
+                .priority = instance_.priority,
+                .fairness_key = instance_.fairness_key};
+  if (token.limit)
+    effects_.open_limited(*token.limit, std::move(effect));
+  else
+    effects_.open(std::move(effect));
 }
 
 void Walk::arm_timers(Token& token, const Step& step) {
@@ -143,12 +161,20 @@ void Walk::arm_timers(Token& token, const Step& step) {
 
 void Walk::drop_effects(Token& token) {
   if (!instance_.suspended) {
-    if (token.job && token.state == TokenState::running)
-      effects_.withdraw(job_effect_id(id_of(token.job), token.tries));
+    if (token.job && token.state == TokenState::running) withdraw_job(token);
     for (const Token::ArmedTimer& a : token.timers)
       effects_.withdraw(timer_effect_id(tenant_, id_of(token.execution), a.index));
   }
   token.timers.clear();
+  token.limit.reset();
+}
+
+void Walk::withdraw_job(const Token& token) {
+  std::string effect_id = job_effect_id(id_of(token.job), token.tries);
+  if (token.limit)
+    effects_.withdraw_limited(*token.limit, effect_id);
+  else
+    effects_.withdraw(effect_id);
 }
 
 }  // namespace pawl::processes

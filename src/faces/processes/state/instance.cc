@@ -104,9 +104,45 @@ Scope read_scope(Reader& r) {
   return s;
 }
 
+// The last part of an instance, which is left out when nothing in it is set: as before it existed.
+void write_fairness(Writer& w, const Instance& i) {
+  size_t limited = static_cast<size_t>(std::count_if(
+      i.tokens.begin(), i.tokens.end(), [](const Token& t) { return t.limit.has_value(); }));
+  if (!limited && !i.priority && i.fairness_key.empty()) return;
+  w.sint(i.priority);
+  w.str(i.fairness_key);
+  w.uint(limited);
+  for (size_t at = 0; at < i.tokens.size(); ++at) {
+    if (!i.tokens[at].limit) continue;
+    const LimitUse& use = *i.tokens[at].limit;
+    w.uint(at);
+    w.str(use.scope);
+    w.str(use.key);
+    w.uint(use.concurrent);
+    w.sint(use.interval);
+    w.uint(use.burst);
+  }
+}
+
+void read_fairness(Reader& r, Instance& i) {
+  i.priority = static_cast<int32_t>(r.sint());
+  i.fairness_key = r.str();
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    size_t at = r.uint();
+    LimitUse use;
+    use.scope = r.str();
+    use.key = r.str();
+    use.concurrent = static_cast<uint32_t>(r.uint());
+    use.interval = r.sint();
+    use.burst = static_cast<uint32_t>(r.uint());
+    if (at < i.tokens.size()) i.tokens[at].limit = std::move(use);
+  }
+}
+
 }  // namespace
 
-// Layout: format, the fields in the order below, tokens, scopes, entries, variables as JSON text.
+// Layout: format, the fields in the order below, tokens, scopes, entries, variables as JSON text,
+// priority, fairness key and limits.
 Bytes encode(const Instance& i) {
   Bytes out;
   out.reserve(128 + i.variables->text.size());
@@ -139,6 +175,7 @@ Bytes encode(const Instance& i) {
     w.uint(times);
   }
   w.str(i.variables->text);
+  write_fairness(w, i);
   return out;
 }
 
@@ -172,6 +209,7 @@ Result<Instance> decode_instance(BytesView bytes) {
     i.entries.emplace_back(step, static_cast<uint32_t>(r.uint()));
   }
   BytesView text = r.str();
+  if (r.ok() && !r.done()) read_fairness(r, i);
   if (!r.done() || format != kFormat)
     return fail(Code::corrupt, "BAD_INSTANCE_CELL", "a stored instance cannot be read");
   TRY(json::Value variables, json::parse(text, {.max_bytes = text.size() + 1}));
@@ -251,6 +289,8 @@ std::string instance_json(const Instance& i, const Definition& d) {
   if (!i.next_id.empty()) json::append_string(out += ",\"nextInstanceId\":", i.next_id);
   if (!i.previous_id.empty()) json::append_string(out += ",\"previousInstanceId\":", i.previous_id);
   if (i.paused) out += ",\"paused\":true";
+  if (i.priority) out += ",\"priority\":" + std::to_string(i.priority);
+  if (!i.fairness_key.empty()) json::append_string(out += ",\"fairnessKey\":", i.fairness_key);
   return out += '}';
 }
 

@@ -59,6 +59,7 @@ struct Token {
     Time due;        // while the instance is suspended: the remaining time
   };
   std::vector<ArmedTimer> timers{};
+  std::optional<LimitUse> limit{};  // the limit that the job is under
 };
 
 struct Scope {
@@ -80,6 +81,9 @@ struct Instance {
   std::string business_key, failure, next_id, previous_id;
   uint32_t ordinals = 0;  // the last ordinal of an execution or job
   uint32_t scope_ids = 0;
+  // Of the jobs of this instance: see Effect.
+  int32_t priority = 0;
+  std::string fairness_key;
   std::vector<Token> tokens;
   std::vector<Scope> scopes;
   std::vector<std::pair<uint32_t, uint32_t>> entries;  // step -> times entered, by step
