@@ -79,8 +79,10 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
     auto it = jobs_.find(std::string(id));
     if (it == jobs_.end()) return std::nullopt;
     const Effect& e = *it->second.effect;
-    Place place{
-        Place::State::offered, 0, "", {kTenant, e.queue, 1, 0, 0, paused_.contains(e.queue)}};
+    Place place{Place::State::offered,
+                0,
+                "",
+                {e.program, kTenant, e.queue, 1, 0, 0, paused_.contains(e.queue)}};
     if (e.due > time) {
       place.state = Place::State::held;
       place.until = e.due;

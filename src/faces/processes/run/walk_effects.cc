@@ -114,7 +114,7 @@ Result<void> Walk::open_job(Token& token, const Step& step) {
   if (!token.job) token.job = ++instance_.ordinals;
   token.limit.reset();
   if (step.limit) {
-    TRY(token.limit, limit_use(*step.limit, variables(), now_, work_));
+    TRY(token.limit, limit_use(*step.limit, variables(), now_, budget_.work));
   }
   settle_variables();
   offer(token, step, 0, instance_.variables->text);
