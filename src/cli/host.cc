@@ -185,6 +185,7 @@ Result<void> Host::listen_grpc() {
   TRY(grpc.address, server::parse_address(config_.text("grpc")));
   grpc.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   grpc.services = faces_->services();
+  grpc.memory_bytes = memory_.bytes() / 2;
   TRY(grpc_, server::GrpcServer::start(grpc));
   return {};
 }

@@ -20,6 +20,8 @@ struct GrpcOptions {
   Address address;
   net::TlsFiles tls{};
   std::vector<grpc::Service*> services{};  // must outlive the server
+  // Memory that the library may use for messages that arrive; it refuses calls beyond. 0: no limit.
+  size_t memory_bytes = 0;
 };
 
 class GrpcServer {
