@@ -281,6 +281,7 @@ Result<void> Host::listen_grpc() {
   grpc.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   grpc.services = faces_->services();
   grpc.authenticator = authenticator_.get();
+  grpc.memory_bytes = memory_.bytes() / 2;
   TRY(grpc_, server::GrpcServer::start(grpc));
   return {};
 }

@@ -6,6 +6,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/support/server_interceptor.h>
 
 #include <fstream>
@@ -121,6 +122,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   set_arguments(builder);
+  if (options.memory_bytes)
+    builder.SetResourceQuota(grpc::ResourceQuota("pawl").Resize(options.memory_bytes));
   int port = 0;
   builder.AddListeningPort(options.address.text(), credentials, &port);
   bool tokens = options.authenticator && options.authenticator->mode() == AuthMode::jwt;

@@ -22,6 +22,8 @@ struct GrpcOptions {
   std::vector<grpc::Service*> services{};  // must outlive the server
   // Ends the streams of machine clients whose tokens end. Must outlive the server; may be null.
   Authenticator* authenticator = nullptr;
+  // Memory that the library may use for messages that arrive; it refuses calls beyond. 0: no limit.
+  size_t memory_bytes = 0;
 };
 
 class GrpcServer {
