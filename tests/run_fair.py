@@ -18,7 +18,7 @@ def flood(address, token, stop):
     """Sends starts on several connections, many at a time, as fast as the server reads them, until `stop` is set."""
     host, port = address.rsplit(':', 1)
     body = json.dumps({'definitionId': 'p', 'variables': {'x': 'y' * 200}})
-    request = (f'POST /v1/instances HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n'
+    request = (f'POST /v1/instances HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n'
                f'Content-Length: {len(body)}\r\n\r\n{body}').encode() * 64
     sockets = [socket.create_connection((host, int(port))) for _ in range(CONNECTIONS)]
     for s in sockets:

@@ -65,7 +65,7 @@ def upload(server, count, path, body, answers):
 
     def one(s):
         try:
-            s.sendall(f'POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n'.encode())
+            s.sendall(f'POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n'.encode())
             s.sendall(body[:-1])
         except OSError:
             pass  # refused while it was sending: the answer is read below
@@ -124,7 +124,7 @@ def watchers_that_do_not_read():
         watchers = []
         for _ in range(300):
             s = connect(server, small_buffer=True)
-            s.sendall(b'GET /workflows/thing?stream=true HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n')
+            s.sendall(b'GET /workflows/thing?stream=true HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n')
             watchers.append(s)
         check('a watch is open', ' 200 ' in head_of(watchers[0]))
         made = 0

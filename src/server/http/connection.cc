@@ -163,6 +163,11 @@ bool HttpConnection::turn_is_over() const {
   return turn_ == loop_.turn_number() && begun_ >= loop_.requests_of_connection();
 }
 
+// Everything else that blocks a connection ends with an event or an answer.
+void HttpConnection::resume_after_this_turn() {
+  if (turn_is_over() && !std::exchange(resumes_, true)) loop_.resume_next_turn(*this);
+}
+
 void HttpConnection::resume() {
   resumes_ = false;
   loop_.mark(*this);
@@ -187,8 +192,7 @@ void HttpConnection::consume(std::string_view in) {
     if (mode_ == Mode::websocket) return consume_frames(in);
     if (blocked()) {
       held_.append(in);
-      if (turn_is_over() && !std::exchange(resumes_, true)) loop_.resume_next_turn(*this);
-      return;
+      return resume_after_this_turn();
     }
     switch (parser_.feed(in)) {
       case HttpParser::State::more:
@@ -377,6 +381,8 @@ void HttpConnection::flush() {
     }
   }
   if (dead_) return;
+  // The answers that blocked it may have left in the turn whose requests are used up.
+  if (!held_.empty() && !closing_) resume_after_this_turn();
   if (stream_) {
     stream_->set_unsent(out_bytes_);
     out_charge_.clear();

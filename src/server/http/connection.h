@@ -67,8 +67,9 @@ class HttpConnection final : public wire::Peer {
   void refuse_for_memory();
   void tell_left();
   bool turn_is_over() const;  // this connection has begun its requests of this turn
-  bool blocked() const;       // no further request is parsed for now
-  bool advance();             // writes the front slot if it is ready; false when it is not
+  void resume_after_this_turn();
+  bool blocked() const;  // no further request is parsed for now
+  bool advance();        // writes the front slot if it is ready; false when it is not
   void write_answer(Slot& slot);
   void start_stream(Slot& slot, bool keep);
   void start_websocket(Slot& slot);
