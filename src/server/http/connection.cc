@@ -373,7 +373,10 @@ void HttpConnection::flush() {
       owes_continue_ = false;
       put("HTTP/1.1 100 Continue\r\n\r\n");
     }
+    const bool was_full = out_bytes_ > limits::kUnsentBytes;
     if (!dead_) send();
+    // Answers that are ready had no room before. When everything was sent no event would come.
+    if (was_full && out_bytes_ <= limits::kUnsentBytes) moved = true;
     if (!dead_ && !held_.empty() && !closing_ && !blocked()) {
       std::string held = std::exchange(held_, {});
       consume(held);
