@@ -23,16 +23,17 @@ ScrubStatus Scrubber::status() const {
 void Scrubber::run_once() {
   std::lock_guard reading(reading_);
   next_ = 0;
+  skip_ = 1;
   found_.clear();
   while (!read_some(kStepBytes)) {}
 }
 
 Time Scrubber::step() {
   std::lock_guard reading(reading_);
-  const bool ended = read_some(std::min(kStepBytes, options_.bytes_per_second));
-  if (ended) return background_.steady_now() + options_.pause;
+  const uint64_t bytes = std::min(kStepBytes, options_.bytes_per_second);
+  if (read_some(bytes)) return background_.steady_now() + options_.pause;
   return background_.steady_now() +
-         static_cast<Time>(static_cast<double>(kStepBytes) /
+         static_cast<Time>(static_cast<double>(bytes) /
                            static_cast<double>(options_.bytes_per_second) * kSecond);
 }
 

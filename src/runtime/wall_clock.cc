@@ -36,14 +36,16 @@ Time WallClock::now() {
     const Time steady = sources_.steady();
     const Time wall = sources_.wall();
     const Time offset = wall - steady;
-    Time largest = offset_.load(std::memory_order_relaxed);
+    // Also when the system clock was set forward again: the state of the step back must end.
+    if (behind() > 0) return advance_alone(steady, offset);
+    const Time largest = offset_.load(std::memory_order_relaxed);
     if (offset <= largest) {
       if (largest - offset < kStep) return wall;
       return advance_alone(steady, offset);
     }
     // The system clock was set forward, or this thread was interrupted between the two readings.
     if (sources_.steady() - steady > kQuickReading) continue;
-    while (offset > largest && !offset_.compare_exchange_weak(largest, offset)) {}
+    raise_offset(offset);
     return wall;
   }
 }
@@ -69,8 +71,9 @@ Time WallClock::advance_alone(Time steady, Time offset) {
   return steady + slowed;
 }
 
-void WallClock::not_before(Time time) {
-  const Time offset = time - sources_.steady();
+void WallClock::not_before(Time time) { raise_offset(time - sources_.steady()); }
+
+void WallClock::raise_offset(Time offset) {
   Time largest = offset_.load();
   while (offset > largest && !offset_.compare_exchange_weak(largest, offset)) {}
 }

@@ -33,6 +33,7 @@ class WallClock {
 
  private:
   Time advance_alone(Time steady, Time offset);
+  void raise_offset(Time offset);  // never lowers it
 
   Sources sources_;
   // now() minus the steady clock: the largest so far.

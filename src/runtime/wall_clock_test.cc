@@ -53,6 +53,21 @@ TEST(wall_clock, never_goes_back_and_returns_to_the_system_clock) {
   EXPECT_EQ(c.clock.now(), c.wall);
 }
 
+TEST(wall_clock, a_second_step_back_does_not_depend_on_the_first) {
+  Clocks c;
+  c.clock.now();
+  c.wall -= kHour;
+  c.clock.now();
+  c.wall += kHour;  // set right again
+  EXPECT_EQ(c.clock.now(), c.wall);
+  EXPECT_EQ(c.clock.behind(), 0);
+  c.pass(64 * kHour);
+  const Time before = c.clock.now();
+  c.wall -= kHour;
+  EXPECT_GE(c.clock.now(), before);
+  EXPECT_EQ(c.clock.behind(), kHour);
+}
+
 TEST(wall_clock, follows_a_step_of_less_than_a_second) {
   Clocks c;
   c.clock.now();

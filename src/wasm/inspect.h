@@ -19,7 +19,7 @@ inline constexpr uint64_t kMaxExports = 10'000;
 inline constexpr uint64_t kMaxElementSegments = 10'000;
 inline constexpr uint64_t kMaxDataSegments = 10'000;
 
-// What inspect() found in a module.
+// The counts and sizes that inspect() found in a module.
 struct ModuleShape {
   bool has_start = false;  // a start function would run before the first step
 };

@@ -15,7 +15,8 @@ namespace pawl::processes {
 // The limit that one job is under: its limiter, and the numbers that apply to this job. A job keeps
 // them while it waits and runs, also when its variables or its definition change.
 struct LimitUse {
-  // Of the limiter: "definition", "definition/step" or "~name" (definition ids have no / and no ~).
+  // Name of the limiter: "definition", "definition/step" or "~name" (definition ids have no / and
+  // no ~).
   std::string scope;
   std::string key;
   uint32_t concurrent = 0;  // 0: any number

@@ -21,7 +21,8 @@ class EffectSink {
   virtual void withdraw_limited(const LimitUse&, const std::string& id) { withdraw(id); }
 };
 
-// What the walks of one turn have used together. The limits are kStepsPerTurn and kWorkPerTurn.
+// The work that the walks of one turn have used together. The limits are kStepsPerTurn and
+// kWorkPerTurn.
 struct WalkBudget {
   size_t steps = 0;  // entered
   size_t work = 0;   // bytes that expressions made, and an eighth of those they read

@@ -81,7 +81,7 @@ struct Instance {
   std::string business_key, failure, next_id, previous_id;
   uint32_t ordinals = 0;  // the last ordinal of an execution or job
   uint32_t scope_ids = 0;
-  // Of the jobs of this instance: see Effect.
+  // The priority and the key of all jobs of this instance: see Effect.
   int32_t priority = 0;
   std::string fairness_key;
   std::vector<Token> tokens;
