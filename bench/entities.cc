@@ -162,8 +162,8 @@ void bench_member(Report& report, Facts&) {
       kWindow,
       R"({"requestId":"00000000-0000-1000-8000-000000000000","entityId":"00000000-0000-1000-8000-000000000000","payload":)" +
           std::string(600, ' ') + "{}}");
-  auto nobody = [](std::string_view, std::string_view) -> Result<Caller> {
-    return Caller{"mock-tenant", "mock-user-001", "ROLE_ADMIN,ROLE_M2M"};
+  auto nobody = [](const wire::Call&) -> Result<wire::AdmittedCall> {
+    return wire::AdmittedCall{{"mock-tenant", "mock-user-001", "ROLE_ADMIN,ROLE_M2M"}};
   };
   auto face = entities::make_grpc_service(customers.site.entities(), nobody);
   auto bare_server = serve(bare.service()), face_server = serve(face->service());

@@ -23,18 +23,15 @@ Site::Site(const std::string& name) : folder_(name) {
   router_.add(processes_->routes(), processes_->dialects());
   router_.add(entities_->routes(), entities_->dialect());
   nobody_ = *server::Authenticator::make({}, system_now);
+  gate_ = std::make_unique<server::CallGate>(*nobody_, server::BrowserRules{});
   server::FrontOptions front{.permissions = *server::route_permissions(router_)};
   front_ = std::make_unique<server::HttpFront>(router_, *nobody_, metrics_, std::move(front));
   server::HttpOptions options;
   options.address = *server::parse_address("127.0.0.1:0");
+  options.judge_head = front_->judge();
   http_ = *server::HttpServer::start(options, front_->handler());
   processes_grpc_ = std::make_unique<processes::GrpcServices>(
-      processes_->service(),
-      [this](std::string_view said, std::string_view operation) -> Result<Caller> {
-        TRY(server::Admitted admitted, nobody_->admit(said));
-        TRY_OK(calls_.check(operation, admitted.granted));
-        return std::move(admitted.caller);
-      });
+      processes_->service(), [this](const wire::Call& call) { return gate_->admit(call); });
   grpc_ =
       *server::GrpcServer::start({.address = options.address, .services = processes_grpc_->all()});
 }

@@ -11,6 +11,7 @@
 #include "json/text.h"
 #include "runtime/clock.h"
 #include "runtime/workers.h"
+#include "server/auth/call_gate.h"
 #include "server/grpc/server.h"
 #include "server/http/front.h"
 
@@ -42,7 +43,7 @@ class Site {
   server::Metrics metrics_;
   std::unique_ptr<server::HttpFront> front_;
   std::unique_ptr<server::HttpServer> http_;
-  server::CallPermissions calls_;
+  std::unique_ptr<server::CallGate> gate_;
   std::unique_ptr<processes::GrpcServices> processes_grpc_;
   std::unique_ptr<server::GrpcServer> grpc_;
 };

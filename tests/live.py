@@ -13,12 +13,41 @@ MAX_FAILURES_SHOWN = 50
 UNVERIFIED = ssl._create_unverified_context()  # for probes of servers with a self-signed certificate
 
 
+class Base(str):
+    """The base URL of a server, with the headers that `call` adds to each request."""
+
+    def __new__(cls, url, headers=None):
+        base = super().__new__(cls, url)
+        base.headers = headers or {}
+        return base
+
+    def __reduce__(self):
+        return Base, (str(self), self.headers)
+
+
+class Caller:
+    """A running server as the holder of one token calls it. Other processes may have a copy."""
+    process = None  # the caller does not own the server
+
+    def __init__(self, server, token=''):
+        self.http, self.grpc, self.admin = server.http, server.grpc, server.admin
+        self.headers = {'Authorization': 'Bearer ' + token} if token else {}
+        self.token, self.base = token, Base(server.base, self.headers)
+
+
+def head_lines(server):
+    """The headers of a caller as lines of a request that a test writes itself."""
+    return ''.join(f'{name}: {value}\r\n' for name, value in server.headers.items())
+
+
 class Server:
     """`with Server() as s`: s.http, s.grpc and s.admin are addresses. s.kill() is kill -9; s.start() starts it again.
 
     The operating system picks the ports, so servers never collide. With keep_ports, a restart listens where the first start
     did; clients that reconnect need that.
     """
+    headers, token = {}, ''  # see Caller
+    prefix = []  # a program that starts the server, with its arguments
 
     def __init__(self, *flags, env=None, data=None, keep_ports=False):
         """data: the data folder; without it the server gets a temporary one."""
@@ -62,7 +91,7 @@ class Server:
             os.unlink(serving)
         listen = [word for name, address in self.listen.items() for word in ('--' + name, address)]
         with open(self.log, 'a') as log:
-            self.process = subprocess.Popen([PAWL, 'serve', '--data', self.folder, *listen, *self.flags],
+            self.process = subprocess.Popen([*self.prefix, PAWL, 'serve', '--data', self.folder, *listen, *self.flags],
                                             stdout=log, stderr=log, env=self.env)
 
     def tail(self, size=3000):
@@ -209,7 +238,8 @@ def until(condition, what, seconds=20):
 def call(base, method, path, body=None, headers=None, timeout=30):
     """Sends one request. Returns (status, parsed body)."""
     data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(base + path, data, {'Content-Type': 'application/json', **(headers or {})}, method=method)
+    of_caller = base.headers if isinstance(base, Base) else {}
+    request = urllib.request.Request(base + path, data, {'Content-Type': 'application/json', **of_caller, **(headers or {})}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=timeout) as reply:
             text, status = reply.read().decode(), reply.status

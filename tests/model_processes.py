@@ -72,7 +72,7 @@ class Job:
         self.variables, self.free_at, self.wait_s, self.leased = copy.deepcopy(variables), 0, 0, False
 
     def failed(self, backoff):
-        self.retries, self.tries, self.free_at, self.leased = self.retries - 1, self.tries + 1, 0, False
+        self.id, self.retries, self.tries, self.free_at, self.leased = None, self.retries - 1, self.tries + 1, 0, False
         self.wait_s = min(backoff['initial'] * backoff['multiplier'] ** (self.tries - 1), backoff['max']) if backoff else 0
 
 
@@ -333,7 +333,10 @@ class Instance:
         if job not in self.jobs():
             return 204
         if retryable and job.retries > 0:
-            job.failed(self.definition.backoff(job.token.step))
+            # The next attempt is a job of its own: a late or repeated result of this one changes nothing.
+            again = job.token.job = copy.copy(job)
+            again.failed(self.definition.backoff(job.token.step))
+            self.engine.jobs.append(again)
         else:
             self.fail(job.token, message)
         return 204

@@ -440,6 +440,34 @@ def streams_end_with_their_client(folder):
         kept.close()
 
 
+def a_stream_that_begins_late_ends_with_its_client(folder):
+    """A watch waits behind a long poll of the same connection. Its client is deleted meanwhile: the watch shows nothing."""
+    with live.JwtServer() as server:
+        boss = server.boss()
+        type = {'bucket': 'B', 'fields': [{'name': 'i', 'type': 'string', 'tags': ['id']}, {'name': 'p', 'type': 'string', 'tags': ['phase']}], 'transitions': {'a': []}}
+        check('a type to watch', live.call(server.base, 'PUT', '/pawl/v1/lifecycle/types/thing', type, boss)[0] == 201)
+        for name, upgrade in (('events', {'Accept': 'text/event-stream'}), ('socket', SOCKET)):
+            client = server.make_client('ROLE_ADMIN')
+            head = f'Host: localhost\r\nAuthorization: Bearer {server.token_of(*client)}\r\n'
+            poll = json.dumps({'workerId': 'w', 'jobTypes': ['j'], 'maxWaitMs': 2000})
+            lines = ''.join(f'{k}: {v}\r\n' for k, v in upgrade.items())
+            with socket.create_connection(server.http.split(':'), timeout=10) as s:
+                s.sendall(f'POST /v1/jobs/poll HTTP/1.1\r\n{head}Content-Length: {len(poll)}\r\n\r\n{poll}'
+                          f'GET /workflows/thing?stream=true HTTP/1.1\r\n{head}{lines}\r\n'.encode())
+                time.sleep(0.5)
+                check('deleted', live.call(server.base, 'DELETE', '/api/account/m2m/' + client[0], headers=boss)[0] == 204)
+                time.sleep(2)
+                live.call(server.base, 'POST', '/pawl/v1/lifecycle/instances/thing/secret-' + name, {'p': 'a'}, boss)
+                seen = b''
+                s.settimeout(2)
+                try:
+                    while piece := s.recv(4096):
+                        seen += piece
+                except OSError:
+                    pass
+                check(f'a late watch of {name} shows nothing: {seen[-200:]}', b'HTTP/1.1 200' in seen and b'secret' not in seen)
+
+
 def tls_on_every_address(folder):
     key, certificate = live.make_certificate(folder)
     with live.JwtServer('--tls-certificate', certificate, '--tls-key', key) as server:
@@ -458,7 +486,7 @@ def tls_on_every_address(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-auth-') as folder:
-        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, logins_are_throttled, tokens_end_with_their_client, streams_end_with_their_client, tokens_of_a_provider,
+        live.run_parts([(part.__name__, lambda part=part: part(folder)) for part in (tokens_tenants_and_roles, an_open_address_needs_authentication, the_admin_address, browsers_of_other_sites, allowed_sites_and_names, logins_are_throttled, tokens_end_with_their_client, streams_end_with_their_client, a_stream_that_begins_late_ends_with_its_client, tokens_of_a_provider,
                                                                                           the_signing_key_is_replaced, tls_on_every_address)])
     return live.report()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The command line against a real server: output and exit codes."""
-import json, os, shutil, subprocess, sys, tempfile, time
+import json, os, shutil, socket, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -206,6 +206,10 @@ def offline(server, folder):
     check('journal show', '"writes"' in pawl('journal', 'show', '1', *data)[0])
     check('journal tail', len(pawl('journal', 'tail', *data, '--limit', '3')[0].splitlines()) == 3)
     check('verify', 'no difference' in pawl('verify', *data)[0])
+    env = {**os.environ, 'PAWL_MAX_STATE_VISITS': 'many'}
+    for command in ('verify', 'checkpoint'):
+        done = subprocess.run([live.PAWL, command, *data], capture_output=True, text=True, env=env, timeout=120)
+        check(f'{command} refuses a bad variable: {done.stderr}', done.returncode != 0 and 'PAWL_MAX_STATE_VISITS' in done.stderr)
     pawl('checkpoint', *data)
     backup = os.path.join(folder, 'backup')
     pawl('backup', *data, '--to', backup)
@@ -240,6 +244,54 @@ def secure(folder):
         del os.environ['SSL_CERT_FILE']
 
 
+def health(folder):
+    """pawl health: 0 when the server is ready, 1 otherwise, by flag or by the variables of the server's container."""
+    def asked(*words, code, **variables):
+        done = subprocess.run([live.PAWL, 'health', *words], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
+        check(f'pawl health {words} {variables} ends with {code}, not {done.returncode}: {done.stdout} {done.stderr}', done.returncode == code)
+        return done.stdout
+
+    key, certificate = live.make_certificate(folder)
+    with live.Server() as s:
+        check('the answer says ready', ': ready' in asked('--admin', s.admin, code=0))
+        asked(code=0, PAWL_ADMIN=s.admin)
+        asked(code=0, PAWL_ADMIN=s.admin.replace('127.0.0.1', '0.0.0.0'))
+        check('json', json.loads(asked('--admin', s.admin, '--json', code=0))['ready'] is True)
+        check('it prints nothing when it is asked to', asked('--admin', s.admin, '--quiet', code=0) == '')
+        check('the API is not the admin address', 'not ready' in asked('--admin', s.http, code=1))
+    check('a server that is gone is not ready', 'not ready' in asked('--admin', s.admin, code=1))
+    with live.Server('--tls-certificate', certificate, '--tls-key', key) as s:
+        check('an unknown authority', 'certificate' in asked('--admin', 'https://' + s.admin, code=1))
+        asked('--admin', 'https://' + s.admin, '--ca-file', certificate, code=0)
+        asked(code=0, PAWL_ADMIN=s.admin, PAWL_TLS_CERTIFICATE=certificate, PAWL_TLS_KEY=key)
+
+
+def required_jwt(folder):
+    """CYODA_REQUIRE_JWT=true refuses to start without the mode jwt and a key."""
+    for variables, part in (({}, 'CYODA_REQUIRE_JWT'), ({'CYODA_IAM_MODE': 'mock'}, 'CYODA_REQUIRE_JWT'), ({'CYODA_IAM_MODE': 'jwt'}, 'signing key')):
+        env = {**os.environ, 'CYODA_REQUIRE_JWT': 'true', **variables}
+        done = subprocess.run([live.PAWL, 'serve', '--data', os.path.join(folder, 'required'), '--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0',
+                               '--admin', '127.0.0.1:0'], capture_output=True, text=True, env=env, timeout=60)
+        check(f'{variables} is refused: {done.stderr}', done.returncode != 0 and part in done.stderr)
+    key, _ = live.make_certificate(folder)
+    with live.Server(env={'CYODA_REQUIRE_JWT': 'true', 'CYODA_IAM_MODE': 'jwt', 'CYODA_JWT_SIGNING_KEY_FILE': key}) as s:
+        check('with a key it starts', s.stop() == 0)
+
+
+def doctor_sees_ipv6():
+    """A port that is taken on an IPv6 address only is not called free."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as taken:
+        try:
+            taken.bind(('::1', 0))
+        except OSError:
+            return  # a machine without IPv6
+        taken.listen()
+        address = f'[::1]:{taken.getsockname()[1]}'
+        out = json.loads(pawl('doctor', '--http', address, '--json', code=1)[0])
+        row = [r for r in out['findings'] if r['check'] == 'http port'][0]
+        check(f'doctor sees a taken IPv6 port: {row}', not row['good'] and address in row['found'])
+
+
 def without_a_server():
     check('version', pawl('version')[0].startswith('pawl '))
     pawl('nonsense', code=2)
@@ -252,6 +304,7 @@ def without_a_server():
     check('a flag can be turned off', '= false  (--cors)' in pawl('serve', '--print-config', '--cors=false')[0])
     pawl('serve', '--check-config', '--cors=maybe', code=2)
     check('check-config', 'good' in pawl('serve', '--check-config')[0])
+    doctor_sees_ipv6()
 
 
 def bad_flags():
@@ -309,7 +362,8 @@ def with_a_server(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix='pawl-cli-') as folder:
-        live.run_parts([without_a_server, bad_flags, ('with_a_server', lambda: with_a_server(folder)), ('secure', lambda: secure(folder))])
+        live.run_parts([without_a_server, bad_flags, ('with_a_server', lambda: with_a_server(folder)), ('secure', lambda: secure(folder)),
+                        ('health', lambda: health(folder)), ('required_jwt', lambda: required_jwt(folder))])
     return live.report()
 
 

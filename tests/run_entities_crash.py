@@ -80,7 +80,7 @@ class Load:
 
 def a_member(server):
     from member import Member
-    member = Member(server.grpc, ['crash'])
+    member = Member(server.grpc, ['crash'], server.token)
 
     def breed(call):
         status, _ = live.call(server.base, 'POST', '/api/entity/JSON/crash/1', {'batch': 'child', 'child': call.data['child']}, {'X-Tx-Token': call.attributes['cyodatxtoken']})

@@ -128,15 +128,15 @@ def quote(text):
 class Line:
     """One connection, kept until the server closes it. A request on a kept connection that was closed meanwhile is sent once more."""
 
-    def __init__(self, address):
-        self.address, self.open = address, None
+    def __init__(self, server):
+        self.address, self.headers, self.open = server.http, server.headers, None
 
     def send(self, method, path, data, headers):
         for again in (True, False):
             kept = self.open is not None
             self.open = self.open or http.client.HTTPConnection(self.address, timeout=60)
             try:
-                headers = {k: v if isinstance(v, bytes) else v.encode() for k, v in headers.items()}
+                headers = {k: v if isinstance(v, bytes) else v.encode() for k, v in {**self.headers, **headers}.items()}
                 if data is not None and not any(k.lower() == 'content-type' for k in headers):
                     headers['Content-Type'] = 'application/json'
                 self.open.putrequest(method, quote(path), skip_accept_encoding=True)
@@ -214,7 +214,7 @@ def conversations(face):
 
 def fuzz(server, face, seed, seconds):
     """Plays conversations until the time is over, with up to two broken forms before each request. Returns (findings, requests sent)."""
-    breaker, line, found, sent = Breaker(seed), Line(server.http), [], 0
+    breaker, line, found, sent = Breaker(seed), Line(server), [], 0
     all_steps = conversations(face)
     until = time.monotonic() + seconds
     while time.monotonic() < until and len(found) < 20:
@@ -232,7 +232,7 @@ def fuzz(server, face, seed, seconds):
                     status, text = line.send(*request)
                 except (http.client.HTTPException, OSError) as err:
                     found.append((f'no answer: {err!r}', request, b''))
-                    if server.process.poll() is not None:
+                    if server.process and server.process.poll() is not None:
                         return found, sent
                     continue
                 sent += 1

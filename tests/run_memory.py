@@ -65,7 +65,7 @@ def upload(server, count, path, body, answers):
 
     def one(s):
         try:
-            s.sendall(f'POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n'.encode())
+            s.sendall(f'POST {path} HTTP/1.1\r\nHost: localhost\r\n{live.head_lines(server)}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n'.encode())
             s.sendall(body[:-1])
         except OSError:
             pass  # refused while it was sending: the answer is read below
@@ -84,20 +84,22 @@ def upload(server, count, path, body, answers):
         s.close()
 
 
+LARGE_START = json.dumps({'definitionId': 'p', 'variables': {'x': 'y' * 4_000_000}, 'ignored': ' ' * 5_000_000}).encode()
+
+
 def bodies():
     """Many large bodies at the same time."""
     with small_server() as server:
         call(server.base, 'POST', '/v1/definitions', DEFINITION)
-        body = json.dumps({'definitionId': 'p', 'variables': {'x': 'y' * 4_000_000}, 'ignored': ' ' * 5_000_000}).encode()
         answers = []
-        upload(server, 100, '/v1/instances', body, answers)
+        upload(server, 100, '/v1/instances', LARGE_START, answers)
         done = [a for a in answers if ' 20' in a.split('\r\n')[0]]
         refused = [a for a in answers if ' 503 ' in a.split('\r\n')[0]]
         print(f'{len(done)} accepted, {len(refused)} put off, {len(answers) - len(done) - len(refused)} cut')
         check('some bodies are put off', len(refused) > 0)
         check('they are told when to retry', all('retry-after:' in a.lower() for a in refused))
         stays_small(server, 'bodies')
-        status, _ = call(server.base, 'POST', '/v1/instances', body)
+        status, _ = call(server.base, 'POST', '/v1/instances', LARGE_START)
         check(f'a large body is accepted once there is room ({status})', status in (200, 201, 202))
 
 
@@ -117,20 +119,26 @@ def callers_without_a_token():
             stays_small(server, 'callers without a token')
 
 
+def unread_watches(server, watches, writes):
+    """Opens watches that are never read, and writes large entities. Returns the sockets and the number of accepted writes."""
+    check('the type is declared', call(server.base, 'PUT', '/pawl/v1/lifecycle/types/thing', TYPE)[0] in (200, 201))
+    watchers = []
+    for _ in range(watches):
+        s = connect(server, small_buffer=True)
+        s.sendall(f'GET /workflows/thing?stream=true HTTP/1.1\r\nHost: localhost\r\n{live.head_lines(server)}Accept: text/event-stream\r\n\r\n'.encode())
+        watchers.append(s)
+    check('a watch is open', ' 200 ' in head_of(watchers[0]))
+    made = 0
+    for i in range(writes):
+        status, _ = call(server.base, 'POST', f'/pawl/v1/lifecycle/instances/thing/e{i}', {'phase': 'open', 'note': 'n' * 500_000})
+        made += status == 201
+    return watchers, made
+
+
 def watchers_that_do_not_read():
     """Many watches of large entities whose readers never read."""
     with small_server() as server:
-        check('the type is declared', call(server.base, 'PUT', '/pawl/v1/lifecycle/types/thing', TYPE)[0] in (200, 201))
-        watchers = []
-        for _ in range(300):
-            s = connect(server, small_buffer=True)
-            s.sendall(b'GET /workflows/thing?stream=true HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n')
-            watchers.append(s)
-        check('a watch is open', ' 200 ' in head_of(watchers[0]))
-        made = 0
-        for i in range(24):
-            status, _ = call(server.base, 'POST', f'/pawl/v1/lifecycle/instances/thing/e{i}', {'phase': 'open', 'note': 'n' * 500_000})
-            made += status == 201
+        watchers, made = unread_watches(server, 300, 24)
         check(f'writers are served beside them ({made})', made == 24)
         time.sleep(2)
         stays_small(server, 'watchers that do not read')
@@ -158,29 +166,39 @@ def variables_of_open_jobs():
         check(f'a job carries its variables ({status})', len(jobs) == 1 and len(json.dumps(jobs[0])) > 4_000_000)
 
 
-def a_worker_that_never_reads():
-    """A gRPC worker that gives credit for everything and reads nothing."""
-    live.need_grpc()
-    import grpc
-    with tempfile.TemporaryDirectory() as folder, small_server() as server:
-        live.compile_protos(os.path.join(live.ROOT, 'proto', 'processes'), ['workers.proto'], folder)
-        import workers_pb2
-        started = large_open_jobs(server, 100)
-        check(f'every instance starts ({started})', started == 100)
-        stop = threading.Event()
+class UnreadWorkers:
+    """gRPC workers that give credit for everything and read nothing, until they are closed."""
+
+    def __init__(self, server, count):
+        import grpc
+        with tempfile.TemporaryDirectory() as folder:
+            live.compile_protos(os.path.join(live.ROOT, 'proto', 'processes'), ['workers.proto'], folder)
+            import workers_pb2
+        self.stop = threading.Event()
 
         def messages():
             yield workers_pb2.FromWorker(hello=workers_pb2.Hello(worker_id='w', job_types=['j'], credit=10_000))
-            stop.wait(60)
-        channels = [grpc.insecure_channel(server.grpc) for _ in range(4)]
-        streams = [c.stream_stream('/pawl.v1.Workers/Work', request_serializer=workers_pb2.FromWorker.SerializeToString,
-                                   response_deserializer=workers_pb2.ToWorker.FromString)(messages()) for c in channels]
-        time.sleep(5)
-        stays_small(server, 'a worker that never reads')
-        stop.set()
-        for stream, channel in zip(streams, channels):
+            self.stop.wait(60)
+        metadata = [('authorization', value) for value in server.headers.values()]
+        self.channels = [grpc.insecure_channel(server.grpc) for _ in range(count)]
+        self.streams = [c.stream_stream('/pawl.v1.Workers/Work', request_serializer=workers_pb2.FromWorker.SerializeToString,
+                                        response_deserializer=workers_pb2.ToWorker.FromString)(messages(), metadata=metadata) for c in self.channels]
+
+    def close(self):
+        self.stop.set()
+        for stream, channel in zip(self.streams, self.channels):
             stream.cancel()
             channel.close()
+
+
+def a_worker_that_never_reads():
+    with small_server() as server:
+        started = large_open_jobs(server, 100)
+        check(f'every instance starts ({started})', started == 100)
+        workers = UnreadWorkers(server, 4)
+        time.sleep(5)
+        stays_small(server, 'a worker that never reads')
+        workers.close()
         # The jobs that the streams held are offered again.
         live.until(lambda: len((call(server.base, 'POST', '/v1/jobs/poll', {'workerId': 'v', 'jobTypes': ['j'], 'maxJobs': 1})[1] or {}).get('jobs') or []) == 1,
                    'a job for an honest worker')

@@ -261,9 +261,10 @@ class Play(Operators, Races):
             way, retryable = self.rng.choice(['rest', 'grpc', 'batch']), self.rng.random() < 0.8
             status = self.wire.fail(way, job.id, 'went wrong', retryable)
             self.expect(f'{way} fail of {job.id}', status, self.owner(job).fail_job(job, 'went wrong', retryable))
-            if job.wait_s:
+            again = job.token.job
+            if again and again.wait_s:
                 _, shown = self.wire.rest('GET', f'/pawl/v1/processes/instances/{self.owner(job).id}')
-                job.free_at, job.wait_s = micros(shown['updatedAt']) / 1e6 + job.wait_s, 0
+                again.free_at, again.wait_s = micros(shown['updatedAt']) / 1e6 + again.wait_s, 0
             self.sync(self.owner(job))
 
     def complete_many(self):

@@ -118,8 +118,13 @@ def a_turn_that_kills_the_server_is_quarantined():
         check(f'pawl quarantine list: {code} {text}', code == 0 and effect in text)
         code, text = pawl(server, 'quarantine', 'release', 'nothing')
         check(f'pawl quarantine release of nothing fails: {code} {text}', code != 0)
-        code, text = pawl(server, 'quarantine', 'release', effect)
-        check(f'pawl quarantine release: {code} {text}', code == 0)
+        items = live.call(server.base, 'GET', '/pawl/v1/processes/incidents')[1]['items']
+        check(f'it is an incident: {items}', len(items) == 1 and items[0]['sampleInstanceId'] == instance and effect in items[0]['sampleReason'])
+        page = '/pawl/v1/processes/instances/' + instance
+        shown = live.call(server.base, 'GET', page)[1]
+        check(f'the page of the instance shows it: {shown}', [e['effect'] for e in shown.get('quarantine', [])] == [effect])
+        status, body = live.call(server.base, 'POST', page + '/retry', {'reason': 'mended'})
+        check(f'a retry releases it: {status} {body}', status == 200)
         live.until(lambda: live.call(server.base, 'GET', '/v1/instances/' + instance)[1]['status'] == 'COMPLETED', 'the released timer')
         check('the quarantine is empty', live.call(f'http://{server.admin}', 'GET', '/quarantine')[1] == {'effects': []})
         for problem in server.stop_and_verify():

@@ -158,9 +158,11 @@ def requests_go_out_and_come_back(peer):
             w.tell(f'denied{i}', [request(url)])
         denied = w.wait_receipts(10)[4:]
         check(f'what is not listed is denied: {[r["status"] for r in denied]}', all(r['status'] == 'error' for r in denied) and len(Peer.seen) == before)
+        check(f'its receipt is one of a request: {denied[0]}', all(r['payload_cbor_json']['status'] == 400 for r in denied))
         Peer.hold.clear()
         w.tell('slow', [request(here + '/slow')])
-        check(f'no answer in time is a timeout: {w.journal("effect_receipt")[-1]["status"]}', w.wait_receipts(11)[-1]['status'] == 'timeout')
+        late = w.wait_receipts(11)[-1]
+        check(f'no answer in time is a timeout: {late}', late['status'] == 'timeout' and late['payload_cbor_json']['status'] == 598)
         Peer.hold.set()
         secrets_reach_only_the_executor(s, w)
         wrong = s.stop_and_verify()

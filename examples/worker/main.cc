@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr const char* kOrder = R"({"id": "order", "name": "Order", "steps": [
+constexpr const char* kOrder = R"({"id": "example-order", "name": "Order", "steps": [
   {"id": "charge", "name": "Charge the card", "type": "SERVICE_TASK", "jobType": "charge", "retryCount": 3, "nextStep": "ship"},
   {"id": "ship", "name": "Ship the parcel", "type": "SERVICE_TASK", "jobType": "ship", "nextStep": "done"},
   {"id": "done", "name": "Done", "type": "END"}]})";
@@ -67,7 +67,7 @@ int main(int count, char** words) {
       pawl::Client client(options.http);
       auto deployed = client.deploy(kOrder);
       auto started = client.start(
-          {.definition = "order", .variables = R"({"amount": 40})", .business_key = "order-1001"});
+          {.definition = "example-order", .variables = R"({"amount": 40})", .business_key = "order-1001"});
       code = show(started ? client.wait(started->id) : started);
       worker.stop();
     });

@@ -15,6 +15,10 @@ inline constexpr size_t kBodyBytes = 10 * 1024 * 1024;
 // Nesting of a JSON document. Our JSON functions recurse, so this bounds their stack. Deeper
 // documents are refused with JSON_TOO_DEEP.
 inline constexpr size_t kJsonDepth = 256;
+// Fields (members of all its objects) of an entity's document or of a sample for a model, and of a
+// model that may still grow. A turn compares each field with the model, and a turn that grows the
+// model copies and prints all of it. Larger documents are refused with BAD_REQUEST.
+inline constexpr size_t kDocumentFields = 100'000;
 // Size of one cell. A frame holds every cell that it changes in full, so cells stay small; the
 // limit leaves room for the largest body and its envelope. A larger write fails the turn.
 inline constexpr size_t kCellBytes = 16 * 1024 * 1024;
@@ -67,6 +71,14 @@ inline constexpr size_t kUnsentBytes = 1024 * 1024;
 // Data of a stream that its reader has not read yet. The stream is then closed; the reader can
 // reconnect and continue from the last event that it saw.
 inline constexpr size_t kStreamBytes = 4 * 1024 * 1024;
+// Search results that are streamed at the same time, in all and to the callers of one tenant. Each
+// holds a snapshot of the rows, which keeps old files and memory in use, until its client has read
+// the result. Further searches with a large result are answered with 429.
+inline constexpr size_t kStreamedSearches = 256;
+inline constexpr size_t kTenantStreamedSearches = 64;
+// Size of a search result that is answered as one text (the older path of searches, a page of a
+// search job). A larger one is answered with 422, which names the way to read it in parts.
+inline constexpr size_t kWholeResultBytes = 64 * 1024 * 1024;
 // Size of a WebSocket message, all fragments together. A larger message closes the connection with
 // status 1009.
 inline constexpr size_t kWebSocketMessageBytes = 1024 * 1024;

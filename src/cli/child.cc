@@ -5,8 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <string_view>
 
 namespace pawl::cli {
 namespace {
@@ -46,19 +50,80 @@ Result<Pipe> make_pipe() {
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-// Runs in the new process: becomes the program or ends with 127, as a shell would.
-[[noreturn]] void become(const std::vector<std::string>& command,
-                         const std::vector<std::pair<std::string, std::string>>& env) {
-  for (const auto& [name, value] : env)
-    setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> argv;
-  for (const auto& word : command)
-    argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  dprintf(STDERR_FILENO, "cannot run %s\n", argv[0]);
-  _exit(127);
-}
+// Everything that exec() needs, made before the fork. Between fork and exec the new process has
+// only one thread, and a lock that another thread held at the fork is never released: it must not
+// allocate memory.
+class ChildStart {
+ public:
+  ChildStart(const std::vector<std::string>& command,
+             const std::vector<std::pair<std::string, std::string>>& env)
+      : words_(command), refusal_("cannot run " + command.at(0) + "\n") {
+    for (char** at = environ; at && *at; ++at)
+      if (!is_replaced(*at, env)) variables_.emplace_back(*at);
+    for (const auto& [name, value] : env)
+      variables_.push_back(name + "=" + value);
+    argv_ = pointers(words_);
+    envp_ = pointers(variables_);
+    find_places();
+  }
+
+  // Runs in the new process: becomes the program or ends with 127, as a shell would.
+  [[noreturn]] void become() const {
+    for (const Place& place : places_) {
+      execve(place.path.c_str(), argv_.data(), envp_.data());
+      // A script without a first line that names its shell.
+      if (errno == ENOEXEC) execve("/bin/sh", place.shell_argv.data(), envp_.data());
+    }
+    (void)!write(STDERR_FILENO, refusal_.data(), refusal_.size());
+    _exit(127);
+  }
+
+ private:
+  static bool is_replaced(std::string_view variable,
+                          const std::vector<std::pair<std::string, std::string>>& env) {
+    const std::string_view name = variable.substr(0, variable.find('='));
+    for (const auto& row : env)
+      if (row.first == name) return true;
+    return false;
+  }
+  static std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> out;
+    for (std::string& text : texts)
+      out.push_back(text.data());
+    out.push_back(nullptr);
+    return out;
+  }
+  // The places where a shell would look, in its order. execvp() does the same, but POSIX does not
+  // allow it between fork and exec.
+  void find_places() {
+    if (words_[0].find('/') != std::string::npos) return add_place(words_[0]);
+    const char* set = getenv("PATH");
+    const std::string_view path = set ? set : "/usr/local/bin:/bin:/usr/bin";
+    for (size_t at = 0; at <= path.size();) {
+      const size_t end = std::min(path.find(':', at), path.size());
+      const std::string_view folder = path.substr(at, end - at);
+      add_place((folder.empty() ? "." : std::string(folder)) + "/" + words_[0]);
+      at = end + 1;
+    }
+  }
+  void add_place(std::string path) {
+    Place& place = places_.emplace_back();
+    place.path = std::move(path);
+    place.shell_argv.push_back(shell_.data());
+    place.shell_argv.push_back(place.path.data());
+    place.shell_argv.insert(place.shell_argv.end(), argv_.begin() + 1, argv_.end());
+  }
+
+  struct Place {
+    std::string path;
+    std::vector<char*> shell_argv;
+  };
+  std::vector<std::string> words_, variables_;
+  std::string shell_ = "sh";
+  std::deque<Place> places_;  // not moved: shell_argv points into them
+  const std::string refusal_;
+  std::vector<char*> argv_, envp_;
+};
 
 // Writes the next piece of `in`. Closes the pipe when everything is written, or when the program
 // does not read its input.
@@ -104,6 +169,8 @@ void exchange_text(Descriptor to, Descriptor from, Descriptor errors, const std:
 
 Result<ChildResult> run_child(const std::vector<std::string>& command, const std::string& in,
                               const std::vector<std::pair<std::string, std::string>>& env) {
+  if (command.empty()) return fail(Code::invalid, "NO_COMMAND", "name the program to run");
+  const ChildStart start(command, env);
   TRY(Pipe to, make_pipe());
   TRY(Pipe from, make_pipe());
   TRY(Pipe errors, make_pipe());
@@ -115,7 +182,7 @@ Result<ChildResult> run_child(const std::vector<std::string>& command, const std
     dup2(to.read_end.get(), STDIN_FILENO);
     dup2(from.write_end.get(), STDOUT_FILENO);
     dup2(errors.write_end.get(), STDERR_FILENO);
-    become(command, env);
+    start.become();
   }
   // The parent's copies of the child's ends are closed, or the end of the output would never be
   // seen.

@@ -103,6 +103,7 @@ std::span<const Command> server_commands();
 std::span<const Command> data_commands();
 std::span<const Command> quarantine_commands();
 std::span<const Command> doctor_commands();
+std::span<const Command> health_commands();
 std::span<const Command> permission_commands();
 
 }  // namespace pawl::cli

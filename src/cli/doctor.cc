@@ -3,9 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -95,22 +93,18 @@ Finding memory() {
           "pawl needs half a gigabyte for its caches"};
 }
 
-// Tries to bind the port on the loopback address, whatever host the address names.
+// Listens as the server would, on the address itself: a port that is free for IPv4 may be taken for
+// IPv6, and an address that this machine does not have is no place to listen.
 Finding port_free(std::string_view check, const std::string& text) {
   auto address = server::parse_address(text);
   if (!address)
     return {check, false, address.error().message, "write the address as 127.0.0.1:8080"};
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  int yes = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_in in{};
-  in.sin_family = AF_INET;
-  in.sin_port = htons(static_cast<uint16_t>(std::stoi(text.substr(text.rfind(':') + 1))));
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  bool ok = bind(fd, reinterpret_cast<sockaddr*>(&in), sizeof in) == 0;
-  close(fd);
-  return {check, ok, ok ? text + " is free" : text + " is taken",
-          "stop the program that listens there, or choose another address"};
+  auto listener = server::listen_on(*address);
+  if (!listener)
+    return {check, false, listener.error().message,
+            "stop the program that listens there, or choose another address"};
+  close(listener->fd);
+  return {check, true, text + " is free", ""};
 }
 
 Result<int> run(const Args& args) {

@@ -10,6 +10,7 @@
 #include "json/text.h"
 #include "net/fetch.h"
 #include "pawl/version.h"
+#include "server/http/detached_peer.h"
 
 namespace pawl::cli {
 
@@ -50,6 +51,11 @@ class Outgoing final : public worlds::HttpClient {
   net::Fetcher fetcher_;
 };
 
+// Threads for lists and other reads that take long, and how many of those may wait; a quarter of
+// the waiting ones may be of one tenant.
+static constexpr size_t kLongReadThreads = 3;
+static constexpr size_t kWaitingLongReads = 2000;
+
 struct Faces::All {
   BackgroundThreads background;  // first: the faces use it until they are destroyed
   std::unique_ptr<Outgoing> outgoing;
@@ -61,7 +67,40 @@ struct Faces::All {
   std::unique_ptr<worlds::Face> worlds;
   std::unique_ptr<worlds::GrpcExecutors> worlds_grpc;
   ByProgram members;
+  // Last: its tasks use the faces.
+  std::unique_ptr<BackgroundPool> long_reads =
+      background.pool("long reads", kLongReadThreads, kWaitingLongReads);
 };
+
+// Runs the handlers of slow routes on the threads for long reads.
+static std::vector<wire::Route> beside(BackgroundPool& pool, const wire::Router& router,
+                                       std::vector<wire::Route> routes) {
+  for (wire::Route& route : routes) {
+    if (!route.slow) continue;
+    route.handle = [&pool, &router, handle = std::move(route.handle)](wire::Request request,
+                                                                      wire::Respond respond) {
+      // Shared with the connection, which may end while the request waits or runs.
+      auto peer = std::make_shared<server::DetachedPeer>(request.peer ? request.peer->address()
+                                                                      : std::string());
+      if (request.peer) request.peer->on_leave([peer] { peer->leave(); });
+      request.peer = peer.get();
+      const std::string tenant = request.caller.tenant;
+      auto held = std::make_shared<std::pair<wire::Request, wire::Respond>>(std::move(request),
+                                                                            std::move(respond));
+      // Shared by the task and by the refusal when the pool does not take the task.
+      if (pool.add(tenant, [held, peer, &handle, &router] {
+            auto& [request, respond] = *held;
+            if (!peer->has_left()) return handle(std::move(request), std::move(respond));
+            respond(router.refuse(request, {Code::unavailable, "ABANDONED", "the client left"}));
+          }))
+        return;
+      held->second(router.refuse(
+          held->first, {Code::exhausted, "TENANT_LONG_READS",
+                        "too many lists and other long reads of this tenant wait; retry later"}));
+    };
+  }
+  return routes;
+}
 
 // A face may not include the server, so it gets the authenticator as a set of functions. Without
 // authentication the set is empty.
@@ -154,34 +193,40 @@ static worlds::FaceOptions world_options(const server::Config& c) {
 // Runs before the shard starts: the faces connect their outboxes here, and start() of the shard
 // reports open effects to them.
 Faces::Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers,
-             server::Authenticator& authenticator)
+             server::Authenticator& authenticator, const server::CallGate& gate,
+             const ChargeFor& charge)
     : all_(std::make_unique<All>()) {
-  all_->processes = std::make_unique<processes::Face>(shard, workers);
-  all_->entities = std::make_unique<entities::Face>(shard, all_->background,
-                                                    entity_options(config, authenticator));
+  all_->processes = std::make_unique<processes::Face>(
+      shard, workers,
+      processes::QuarantineAccess{
+          [&shard] { return shard.quarantine().list(); },
+          [&shard](std::string_view effect) { return shard.release(effect); }},
+      processes::ServiceOptions{.strict_leases = config.boolean("strict-leases")});
+  entities::FaceOptions of_entities = entity_options(config, authenticator);
+  of_entities.charge = charge;
+  all_->entities =
+      std::make_unique<entities::Face>(shard, all_->background, std::move(of_entities));
   all_->lifecycle = std::make_unique<lifecycle::Face>(
       shard, all_->background,
       lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
                              config.list("lifecycle-origins")});
   all_->outgoing = std::make_unique<Outgoing>(
       static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
+  worlds::FaceOptions of_worlds = world_options(config);
+  of_worlds.charge = charge;
   all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), all_->background,
-                                                world_options(config), all_->outgoing.get());
+                                                std::move(of_worlds), all_->outgoing.get());
   // Both faces send effects to members, and a shard has one outbox of each kind, so ByProgram
   // divides them.
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
   all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
   shard.connect(To::member, all_->members);
-  // Shared by the three copies of the function.
-  auto calls = std::make_shared<const server::CallPermissions>();
-  wire::Admit admit = [&authenticator, calls](std::string_view authorization,
-                                              std::string_view operation) -> Result<Caller> {
-    TRY(server::Admitted admitted, authenticator.admit(authorization));
-    TRY_OK(calls->check(operation, admitted.granted));
-    return std::move(admitted.caller);
+  wire::Admit admit = [&gate](const wire::Call& call) { return gate.admit(call); };
+  auto long_reads = [all = all_.get()](std::string_view tenant, BackgroundPool::Task task) {
+    return all->long_reads->add(tenant, std::move(task));
   };
   all_->processes_grpc =
-      std::make_unique<processes::GrpcServices>(all_->processes->service(), admit);
+      std::make_unique<processes::GrpcServices>(all_->processes->service(), admit, long_reads);
   all_->entities_grpc = entities::make_grpc_service(*all_->entities, admit);
   all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->service(), admit);
 }
@@ -189,10 +234,13 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
 Faces::~Faces() = default;
 
 void Faces::add_routes(wire::Router& router) {
-  router.add(all_->processes->routes(), all_->processes->dialects());
-  router.add(all_->entities->routes(), all_->entities->dialect());
-  router.add(all_->lifecycle->routes(), all_->lifecycle->dialects());
-  router.add(all_->worlds->routes(), all_->worlds->dialects());
+  auto aside = [&](std::vector<wire::Route> routes) {
+    return beside(*all_->long_reads, router, std::move(routes));
+  };
+  router.add(aside(all_->processes->routes()), all_->processes->dialects());
+  router.add(aside(all_->entities->routes()), all_->entities->dialect());
+  router.add(aside(all_->lifecycle->routes()), all_->lifecycle->dialects());
+  router.add(aside(all_->worlds->routes()), all_->worlds->dialects());
 }
 
 std::vector<grpc::Service*> Faces::services() {
@@ -211,6 +259,8 @@ std::vector<std::pair<std::string, int64_t>> Faces::limited_jobs() const {
       out.emplace_back(std::move(limit), static_cast<int64_t>(jobs));
   return out;
 }
+
+void Faces::end_reads() { all_->long_reads.reset(); }
 
 void Faces::stop() {
   all_->entities->stop();

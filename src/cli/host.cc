@@ -12,6 +12,7 @@
 #include "cli/remote.h"
 #include "faces/processes/state/job.h"
 #include "json/text.h"
+#include "kernel/rows_layout.h"
 #include "net/http_client.h"
 #include "pawl/version.h"
 #include "server/ops/backup_path.h"
@@ -38,10 +39,50 @@ void Host::start_housekeeping() {
     if (std::exchange(due, true)) shard_->forget_old_answers();
     return background_.steady_now() + kInterval;
   });
+  stream_loop_ = background_.loop("streams", [this] {
+    authenticator_->end_expired_streams();
+    grpc_->end_stalled_streams();
+    return background_.steady_now() + kSecond;
+  });
+  if (!authenticator_->tenants().limits().bytes || !row_sizes_) return;
+  constexpr Time kMeasure = 5 * kSecond;
+  measure_loop_ = background_.loop("tenant sizes", [this] {
+    measure_tenants();
+    return background_.steady_now() + kMeasure;
+  });
 }
 
-static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const server::Config& c) {
+// The cells of a tenant, of all programs: their keys begin with the program and the tenant.
+void Host::measure_tenants() {
+  for (const server::TenantPtr& tenant : authenticator_->tenants().in_use()) {
+    uint64_t bytes = 0;
+    for (const Program* program : programs_.list()) {
+      const Bytes first = layout::cell_row(prefix({program->name(), tenant->tenant}));
+      Bytes limit = first;
+      ++limit.back();  // a prefix ends with a zero
+      bytes += row_sizes_->approximate_bytes(first, limit);
+    }
+    tenant->set_stored(bytes);
+  }
+}
+
+Result<void> Host::before_poll(const Caller& caller) { return workers_->admit(caller.tenant); }
+
+static server::TenantLimits tenant_limits(const server::Config& c) {
+  auto number = [&](std::string_view flag) { return static_cast<size_t>(c.number(flag)); };
+  return {.connections = number("tenant-max-connections"),
+          .streams = number("tenant-max-streams"),
+          .requests_per_second = number("tenant-max-requests"),
+          .bytes = c.bytes("tenant-max-bytes"),
+          .address_connections = number("address-max-connections"),
+          .address_requests_per_second = number("address-max-requests")};
+}
+
+static Result<std::unique_ptr<server::Authenticator>> authenticator_of(const server::Config& c,
+                                                                       MemoryBudget& memory) {
   server::AuthOptions options;
+  options.limits = tenant_limits(c);
+  options.memory = &memory;
   TRY(options.mode, server::parse_auth_mode(c.text("auth")));
   options.default_caller = {c.text("tenant"), c.text("user"), c.text("roles")};
   options.signing_key = c.text("jwt-key");
@@ -94,7 +135,17 @@ Result<void> Host::follow_issuer() {
   return {};
 }
 
+// --require-jwt: a server that was meant to check tokens must not start without doing so.
+static Result<void> check_required_jwt(const server::Config& config, server::AuthMode mode) {
+  // The mode jwt needs a key by itself: see Authenticator::make().
+  if (!config.boolean("require-jwt") || mode == server::AuthMode::jwt) return {};
+  return fail(Code::invalid, kBadUsage,
+              "--require-jwt (PAWL_REQUIRE_JWT, CYODA_REQUIRE_JWT) needs --auth jwt "
+              "(CYODA_IAM_MODE=jwt) and a key (--jwt-key, CYODA_JWT_SIGNING_KEY)");
+}
+
 Result<void> Host::check_exposure() {
+  TRY_OK(check_required_jwt(config_, authenticator_->mode()));
   std::vector<Address> listeners;
   for (auto flag : {"http", "grpc", "admin"}) {
     TRY(Address address, server::parse_address(config_.text(flag)));
@@ -176,6 +227,7 @@ Result<void> Host::open_shard() {
   TRY(Stores opened, open_data(config_.text("data"), {}, {.cache_bytes = mebibytes("rows-cache")}));
   for (const auto& note : opened.notes)
     log(Level::warn, note);
+  row_sizes_ = dynamic_cast<const RowSizes*>(opened.rows.get());
   TRY(shard_, Shard::open(std::move(opened.journal), std::move(opened.rows), programs_.list(),
                           shard_options()));
   const auto& replayed = shard_->replayed();
@@ -186,7 +238,7 @@ Result<void> Host::open_shard() {
 }
 
 Result<void> Host::open() {
-  TRY(authenticator_, authenticator_of(config_));
+  TRY(authenticator_, authenticator_of(config_, memory_));
   TRY_OK(check_exposure());
   TRY_OK(follow_issuer());
   auto opened = open_parts();
@@ -216,8 +268,17 @@ void Host::close_parts() {
 Result<void> Host::open_parts() {
   TRY_OK(open_shard());
   clock_ = std::make_unique<Clock>(*shard_);
-  workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
-  faces_ = std::make_unique<Faces>(config_, programs_, *shard_, *workers_, *authenticator_);
+  ChargeFor charge = [this](MemoryUse use, const std::string& tenant) {
+    return MemoryCharge(&memory_, use, authenticator_->tenants().use(tenant)->account);
+  };
+  workers_ = std::make_unique<Workers>(
+      *shard_, processes::created_at,
+      WorkerLimits{.tenant_leases = static_cast<size_t>(config_.number("tenant-max-jobs")),
+                   .charge = charge});
+  gate_ = std::make_unique<server::CallGate>(*authenticator_, browser_rules(),
+                                             [this](const Caller& c) { return before_poll(c); });
+  faces_ = std::make_unique<Faces>(config_, programs_, *shard_, *workers_, *authenticator_, *gate_,
+                                   charge);
   shard_->connect(To::clock, *clock_);
   shard_->connect(To::worker, *workers_);
   TRY_OK(shard_->start());
@@ -259,7 +320,8 @@ Result<void> Host::listen_http() {
   faces_->add_routes(router_);
   router_.add(general_routes(), wire::Dialect{"/", plain_refusal, {}});
   server::FrontOptions front{.log_requests = config_.boolean("log-requests"),
-                             .browsers = browser_rules()};
+                             .browsers = browser_rules(),
+                             .before_poll = [this](const Caller& c) { return before_poll(c); }};
   TRY(front.permissions, server::route_permissions(router_, config_.text("context-path")));
   front_ =
       std::make_unique<server::HttpFront>(router_, *authenticator_, metrics_, std::move(front));
@@ -267,9 +329,18 @@ Result<void> Host::listen_http() {
   TRY(http.address, server::parse_address(config_.text("http")));
   http.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   http.threads = static_cast<int>(config_.number("threads"));
-  http.connections = static_cast<size_t>(config_.number("connections"));
+  const size_t wanted = static_cast<size_t>(config_.number("connections"));
+  const size_t descriptors = server::raise_descriptor_limit();
+  shares_ = server::share_descriptors(descriptors, wanted);
+  http.connections = shares_.http;
+  if (shares_.http < wanted)
+    log(Level::warn, "the system allows fewer connections than --connections; raise ulimit -n",
+        {{"connections", static_cast<int64_t>(shares_.http)},
+         {"descriptors", static_cast<int64_t>(descriptors)}});
   http.refuse = front_->refuser();
-  http.refuse_head = front_->head_refuser();
+  http.judge_head = front_->judge();
+  http.tenants = &authenticator_->tenants();
+  http.count_strangers = authenticator_->mode() == server::AuthMode::jwt;
   http.memory = &memory_;
   TRY(http_, server::HttpServer::start(http, front_->handler()));
   return {};
@@ -282,6 +353,7 @@ Result<void> Host::listen_grpc() {
   grpc.services = faces_->services();
   grpc.authenticator = authenticator_.get();
   grpc.memory_bytes = memory_.bytes() / 2;
+  grpc.connections = shares_.grpc;
   TRY(grpc_, server::GrpcServer::start(grpc));
   return {};
 }
@@ -289,7 +361,7 @@ Result<void> Host::listen_grpc() {
 Result<void> Host::listen_admin() {
   measure();
   admin_router_.add(admin_routes(), wire::Dialect{"/", plain_refusal, {}});
-  server::FrontOptions front{.browsers = browser_rules()};
+  server::FrontOptions front{.browsers = browser_rules(), .limit_strangers = false};
   TRY(front.permissions, admin_permissions());
   admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *authenticator_, metrics_,
                                                      std::move(front));
@@ -297,8 +369,9 @@ Result<void> Host::listen_admin() {
   TRY(admin.address, server::parse_address(config_.text("admin")));
   admin.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
   admin.threads = 1;
+  admin.connections = shares_.admin;
   admin.refuse = admin_front_->refuser();
-  admin.refuse_head = admin_front_->head_refuser();
+  admin.judge_head = admin_front_->judge();
   admin.memory = &memory_;
   TRY(admin_, server::HttpServer::start(admin, admin_front_->handler()));
   return {};
@@ -365,6 +438,12 @@ void Host::measure() {
         "pawl_memory_refusals_total",
         [this, use = row.use] { return static_cast<int64_t>(memory_.refused(use)); }, purpose);
   }
+  for (const server::LimitRow& row : server::limit_rows())
+    metrics_.counter_from("pawl_limit_refusals_total",
+                          [this, limit = row.limit] {
+                            return static_cast<int64_t>(authenticator_->tenants().refused(limit));
+                          },
+                          {std::string(row.code)});
   metrics_.gauge("pawl_memory_budget_bytes", {"limit"}).set(static_cast<int64_t>(memory_.bytes()));
   metrics_.gauge("pawl_build_info", {PAWL_VERSION}).set(1);
   metrics_.gauge("pawl_start_time_seconds").set(system_now() / kSecond);
@@ -475,6 +554,8 @@ void Host::back_up(const wire::Request& request, wire::Respond respond) {
 void Host::stop() {
   if (std::exchange(stopped_, true)) return;
   housekeeping_.reset();
+  stream_loop_.reset();
+  measure_loop_.reset();
   std::unique_ptr<BackgroundPool> finished_backups;
   {
     std::lock_guard lock(backups_mutex_);
@@ -486,6 +567,7 @@ void Host::stop() {
   if (faces_) faces_->stop();
   if (http_) http_->stop();
   if (grpc_) grpc_->stop(2000);
+  if (faces_) faces_->end_reads();
   if (clock_) clock_->stop();
   if (shard_) shard_->stop();
   if (admin_) admin_->stop(1000);

@@ -15,7 +15,9 @@
 #include "server/grpc/server.h"
 #include "server/http/front.h"
 #include "server/ops/admin.h"
+#include "server/ops/descriptors.h"
 #include "server/ops/metrics.h"
+#include "storage/row_sizes.h"
 
 namespace pawl::cli {
 
@@ -38,8 +40,7 @@ class Host {
   explicit Host(const server::Config& config)
       : config_(config),
         memory_(memory_budget_of(config)),
-        programs_({.max_state_visits = static_cast<int>(config.number("max-state-visits")),
-                   .wasm_cache = config.text("data") + "/wasm"}) {}
+        programs_(program_settings(config, config.text("data") + "/wasm")) {}
   Result<void> open();
   Result<void> check_exposure();
   Result<void> follow_issuer();  // fetches the keys of --auth-issuer, now and later
@@ -68,15 +69,21 @@ class Host {
   void scrub(wire::Respond respond);
   void run_aside(const std::shared_ptr<wire::Respond>& answer, BackgroundPool::Task task);
   void start_housekeeping();
+  void measure_tenants();
+  // An error when the caller may not poll for jobs now.
+  Result<void> before_poll(const Caller& caller);
 
   server::Config config_;
+  server::ConnectionShares shares_;
   MemoryBudget memory_;  // before everything that may hold a charge
   Programs programs_;
   server::Metrics metrics_;
   std::unique_ptr<server::Authenticator> authenticator_;
+  const RowSizes* row_sizes_ = nullptr;  // the shard's rows; null: they cannot tell
   std::unique_ptr<Shard> shard_;
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Workers> workers_;
+  std::unique_ptr<server::CallGate> gate_;
   std::unique_ptr<Faces> faces_;
   wire::Router router_, admin_router_;
   std::unique_ptr<server::HttpFront> front_, admin_front_;
@@ -90,6 +97,8 @@ class Host {
   std::unique_ptr<server::IssuerKeys> issuer_keys_;
   std::unique_ptr<BackgroundLoop> issuer_loop_;
   std::unique_ptr<BackgroundLoop> housekeeping_;
+  std::unique_ptr<BackgroundLoop> stream_loop_;   // ends streams
+  std::unique_ptr<BackgroundLoop> measure_loop_;  // measures what tenants store
   std::mutex backups_mutex_;  // guards backups_: stop() takes it away while requests still come
   std::unique_ptr<BackgroundPool> backups_ = background_.pool("backup", 1, 16);
   std::unique_ptr<Scrubber> scrubber_;

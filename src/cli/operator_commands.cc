@@ -104,6 +104,42 @@ static Result<int> switch_all(const Args& args, std::string_view of, std::string
                       &body);
 }
 
+static std::string definition_path(std::string_view id, std::string_view what = "") {
+  return fmt::format("/pawl/v1/processes/definitions/{}{}", percent_encode(std::string(id)), what);
+}
+
+static Result<int> definition_versions(const Args& args) {
+  TRY(std::string id, word(args, 0, "the definition"));
+  TRY(auto client, client_of(args));
+  TRY(json::Value found, client->call("GET", definition_path(id, "/versions")));
+  show(args, found, [&] {
+    print_table(member(found, "items"), {"version", "active", "name", "uploadedAt"});
+  });
+  return kDone;
+}
+
+static Result<int> definition_diff(const Args& args) {
+  TRY(std::string id, word(args, 0, "the definition"));
+  TRY(auto client, client_of(args));
+  TRY(json::Value found,
+      client->call("GET", definition_path(id, "/diff") +
+                              query({{"from", args.get("from")}, {"to", args.get("to")}})));
+  show(args, found, [&] { print_table(member(found, "changes"), {"path", "from", "to"}); });
+  return kDone;
+}
+
+static Result<int> definition_activate(const Args& args) {
+  TRY(std::string id, word(args, 0, "the definition"));
+  TRY(std::string version, word(args, 1, "the version"));
+  json::Value body = json::object({{"version", json::Value(json::Number{version})}});
+  return print_answer(args, "POST", definition_path(id, "/activate"), &body);
+}
+
+static Result<int> definition_delete(const Args& args) {
+  TRY(std::string id, word(args, 0, "the definition"));
+  return print_answer(args, "DELETE", definition_path(id), nullptr);
+}
+
 static Result<int> job_types(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(json::Value types, client->call("GET", "/pawl/v1/processes/job-types"));
@@ -212,6 +248,34 @@ static constexpr Command kOperatorCommands[] = {
      "allow new instances of a definition again",
      {kServer, kToken, kReason},
      [](const Args& a) { return switch_all(a, "definitions", "resume"); }},
+    {"definition versions",
+     "ID",
+     "list the versions of a definition and the active one",
+     {kServer, kToken},
+     definition_versions},
+    {"definition activate",
+     "ID VERSION",
+     "let new instances start on this version",
+     {kServer, kToken},
+     definition_activate},
+    {"definition retire",
+     "ID",
+     "refuse new instances until a version is activated",
+     {kServer, kToken, kReason},
+     [](const Args& a) { return switch_all(a, "definitions", "retire"); }},
+    {"definition delete",
+     "ID",
+     "delete a definition of which no instance runs",
+     {kServer, kToken},
+     definition_delete},
+    {"definition diff",
+     "ID",
+     "list what changed between two versions",
+     {kServer,
+      kToken,
+      {"from", v::number("N"), "the earlier version (default the one before)"},
+      {"to", v::number("N"), "the later version (default the last)"}},
+     definition_diff},
     {"job types",
      "",
      "list job types with offered jobs, leased jobs and waiting polls",

@@ -67,7 +67,8 @@ static Result<int> deploy(const Args& args) {
   json::Value all(std::move(done));
   show(args, all, [&] {
     for (const auto& s : all.array())
-      fmt::print("{} version {}\n", s.string_or("id"), json::print(member(s, "version")));
+      fmt::print("{} version {}{}\n", s.string_or("id"), json::print(member(s, "version")),
+                 s.find("activated") ? ", an earlier text that is active again" : "");
   });
   return kDone;
 }

@@ -9,18 +9,23 @@
 
 namespace pawl::cli {
 
-// A configuration that cannot be read gives the defaults.
-ProgramSettings program_settings() {
-  auto config = server::Config::load({.flags = {}, .variable = server::environment, .file = {}});
-  if (!config) return {};
-  return {.max_state_visits = static_cast<int>(config->number("max-state-visits")),
-          .wasm_cache = {}};
+Result<ProgramSettings> program_settings() {
+  TRY(server::Config config,
+      server::Config::load({.flags = {}, .variable = server::environment, .file = {}}));
+  return program_settings(config, {});
+}
+
+ProgramSettings program_settings(const server::Config& config, std::string wasm_cache) {
+  return ProgramSettings{.max_state_visits = static_cast<int>(config.number("max-state-visits")),
+                         .validate_results = config.boolean("validate-results"),
+                         .wasm_cache = std::move(wasm_cache)};
 }
 
 Programs::Programs(ProgramSettings settings) {
   own_.push_back(std::make_unique<processes::Program>());
   own_.push_back(std::make_unique<entities::Program>(
-      entities::ProgramOptions{.max_state_visits = settings.max_state_visits}));
+      entities::ProgramOptions{.max_state_visits = settings.max_state_visits,
+                               .validate_results = settings.validate_results}));
   own_.push_back(std::make_unique<lifecycle::Program>());
   wasm_ =
       std::make_unique<wasm::Host>(wasm::HostOptions{wasm::usual_libraries(), settings.wasm_cache});

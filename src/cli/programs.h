@@ -8,6 +8,9 @@
 
 #include "kernel/program.h"
 
+namespace pawl::server {
+class Config;
+}
 namespace pawl::wasm {
 class Host;
 }
@@ -21,14 +24,18 @@ namespace pawl::cli {
 // Settings that change what programs do. `pawl verify` needs the same values as the server had.
 struct ProgramSettings {
   int max_state_visits = 10;
+  bool validate_results = false;
   std::string wasm_cache{};  // folder of compiled modules; empty: they are not kept
 };
-// The values that a server without flags would use: from variables, else the defaults.
-ProgramSettings program_settings();
+// The values that a server without flags would use: from variables, else the defaults. A
+// configuration that cannot be read is an error: other values would make `pawl verify` report
+// differences that there are not.
+Result<ProgramSettings> program_settings();
+ProgramSettings program_settings(const server::Config& config, std::string wasm_cache);
 
 class Programs {
  public:
-  explicit Programs(ProgramSettings settings = program_settings());
+  explicit Programs(ProgramSettings settings);
   ~Programs();
   std::span<const Program* const> all() const { return all_; }
   std::vector<const Program*> list() const { return all_; }

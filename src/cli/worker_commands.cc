@@ -33,7 +33,8 @@ Result<json::Value> call_with_retries(Client& client, std::string_view path,
 }
 
 // Reports a failed job. The idempotency key keeps a repeated report from costing a second retry.
-// The key holds the number of retries left, because a job keeps its id over its attempts.
+// The key holds the number of retries left, because earlier servers keep a job's id over its
+// attempts.
 Result<void> report_failure(Client& client, const json::Value& job, const std::string& worker,
                             const std::string& why, bool retryable) {
   std::string id(job.string_or("id"));

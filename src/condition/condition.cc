@@ -38,7 +38,11 @@ Result<void> compile_operator(Node& node, const json::Value& text) {
   if (!node.op) return refuse("unknown operator '{}'; valid operators: {}", name, operator_names());
   const json::Value* value = text.find("value");
   if (value) node.value = *value;
-  TRY(node.operand, prepare(*node.op, value));
+  auto operand = prepare(*node.op, value);
+  if (operand)
+    node.operand = *std::move(operand);
+  else
+    node.bad_operand = std::move(operand.error());
   return {};
 }
 
@@ -107,7 +111,6 @@ Result<Node> compile_array(const json::Value& text, size_t) {
   for (const json::Value& v : values->array()) {
     TRY(Operand operand, prepare(*node.op, &v));
     node.values.emplace_back(!v.is_null(), std::move(operand));
-    node.given.push_back(v);
   }
   return node;
 }
@@ -199,11 +202,12 @@ bool test_lifecycle(const Node& node, const Subject& subject) {
   return false;
 }
 
-// A position whose value is null is not tested: the array need not even have that element.
+// A position whose value is null is not tested: the array need not even have that element. A path
+// with `[*]` names no array, so only such positions pass, as in the original.
 bool test_array(const Node& node, std::string_view data) {
   Field field = node.path.find(data);
   std::vector<Field> elements;
-  if (field.kind == Field::array) {
+  if (field.kind == Field::array && node.path.plain()) {
     each_element(field, [&](const Field& e) {
       elements.push_back(e);
       return elements.size() < node.values.size();
@@ -252,9 +256,24 @@ void measure(const Node& node, Size& out) {
     measure(inner, out);
 }
 
+Result<void> check_operands_of(const Node& node) {
+  if (node.bad_operand) return fail(Error(*node.bad_operand));
+  for (const Node& inner : node.conditions)
+    TRY_OK(check_operands_of(inner));
+  return {};
+}
+
 }  // namespace
 
 Result<Condition> Condition::compile(const json::Value& text) {
+  TRY(Condition c, compile_for_search(text));
+  TRY_OK(c.check_operands());
+  return c;
+}
+
+Result<void> Condition::check_operands() const { return check_operands_of(root_); }
+
+Result<Condition> Condition::compile_for_search(const json::Value& text) {
   Condition c;
   TRY(c.root_, condition::compile(text, 0));
   Size size;

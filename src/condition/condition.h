@@ -3,6 +3,7 @@
 // and by search. It reads the stored JSON text directly and does not know the model.
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,15 +53,20 @@ struct Node {
   json::Value value;  // simple: the value in the text, for the check against the model
   // array: the operand for each position, and whether that position is tested
   std::vector<std::pair<bool, Operand>> values;
-  std::vector<json::Value> given;  // array: the values in the text
-  std::vector<Node> conditions;    // all, any
-  Function call;                   // function
+  std::vector<Node> conditions;        // all, any
+  Function call;                       // function
+  std::optional<Error> bad_operand{};  // simple, lifecycle: why the operator cannot take its value
 };
 
 class Condition {
  public:
   // Errors: BAD_REQUEST (`invalid`), which names the operator, field or expression that is wrong.
   static Result<Condition> compile(const json::Value& text);
+  // The same without check_operands(): a search checks the values against the model first, and the
+  // error of that check comes first. The condition must not be tested before check_operands().
+  static Result<Condition> compile_for_search(const json::Value& text);
+  // Fails when a value is not one that its operator takes.
+  Result<void> check_operands() const;
   // Always false for a function, which only a compute member can evaluate.
   bool matches(const Subject& subject) const;
   // The function when the condition is one, otherwise null.

@@ -165,6 +165,8 @@ TEST(condition, groups_arrays_and_lifecycle_fields_are_tested) {
   EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red",null,"blue"]})"));
   EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.nope","values":["red"]})"));
   EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags","values":["red"]})"));
+  EXPECT_FALSE(matches(R"({"type":"array","jsonPath":"$.tags[*]","values":["red"]})"));
+  EXPECT_TRUE(matches(R"({"type":"array","jsonPath":"$.tags[*]","values":[null]})"));
   EXPECT_TRUE(
       matches(R"({"type":"lifecycle","field":"state","operatorType":"EQUALS","value":"OPEN"})"));
   EXPECT_TRUE(matches(

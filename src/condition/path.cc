@@ -129,6 +129,20 @@ Field root_of(std::string_view json) {
   return take_value(at, json.data() + json.size());
 }
 
+// Only a member has a colon outside of strings.
+size_t count_members(std::string_view json) {
+  const char* at = json.data();
+  const char* end = at + json.size();
+  size_t n = 0;
+  while (at < end) {
+    const char c = *at++;
+    bool escaped;
+    if (c == '"') take_string(at, end, escaped);
+    if (c == ':') ++n;
+  }
+  return n;
+}
+
 size_t count_elements(const Field& array) {
   size_t n = 0;
   each_element(array, [&](const Field&) {

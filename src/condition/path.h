@@ -21,6 +21,8 @@ struct Field {
 std::string_view text_of(const Field& field, std::string& buffer);
 // Reads the value at `at` and moves `at` past it.
 Field take_value(const char*& at, const char* end);
+// The members of all objects in a JSON text.
+size_t count_members(std::string_view json);
 // The member of an object, or the element of an array when the name is a number.
 Field member(const Field& parent, std::string_view name);
 // Calls visit(Field) for each element until it returns false.

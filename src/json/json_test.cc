@@ -132,4 +132,37 @@ TEST(json, wide_objects_take_linear_time) {
   EXPECT_EQ(parsed->object().begin()[5].value, Value(1));
 }
 
+// Names that fall on one slot of a table.
+std::vector<std::string> colliding_names(size_t count) {
+  std::vector<std::string> out;
+  for (uint64_t n = 0; out.size() < count; ++n) {
+    std::string name = "n" + std::to_string(n);
+    if ((std::hash<std::string_view>()(name) & 0xfff) == 7) out.push_back(std::move(name));
+  }
+  return out;
+}
+
+TEST(json, names_that_collide_are_found_all_the_same) {
+  const std::vector<std::string> names = colliding_names(300);
+  std::string text = "{";
+  for (size_t round = 0; round < 2; ++round)
+    for (size_t i = 0; i < names.size(); ++i)
+      text +=
+          (text.size() > 1 ? ",\"" : "\"") + names[i] + "\":" + std::to_string(round * 1000 + i);
+  auto parsed = parse(text + "}");
+  ASSERT_TRUE(parsed);
+  ASSERT_EQ(parsed->object().size(), names.size()) << "the last of two equal names wins";
+  for (size_t i = 0; i < names.size(); ++i)
+    EXPECT_EQ(parsed->find(names[i])->as_int64(), 1000 + static_cast<int64_t>(i));
+  Object target = parsed->object();
+  merge_shallow(target, parsed->object());
+  EXPECT_EQ(target.size(), names.size());
+  Value turned{Object{}};
+  for (auto it = names.rbegin(); it != names.rend(); ++it)
+    turned.object().add(*it, *parsed->find(*it));
+  EXPECT_TRUE(equivalent(turned, *parsed));
+  turned.object().begin()->value = 5;
+  EXPECT_FALSE(equivalent(turned, *parsed));
+}
+
 }  // namespace pawl::json

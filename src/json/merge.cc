@@ -1,7 +1,6 @@
 #include "json/merge.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace pawl::json {
 
@@ -11,26 +10,19 @@ static constexpr size_t kIndexedFrom = 4096;
 MemberFinder::MemberFinder(Object& object, size_t lookups) : object_(object) {
   indexed_ = object_.size() * lookups >= kIndexedFrom || lookups * lookups >= kIndexedFrom;
   if (!indexed_) return;
-  // The index holds the addresses of names, so the members must not move.
   object_.reserve(object_.size() + lookups);
-  places_.reserve(object_.size() + lookups);
-  size_t place = 0;
-  for (const Member& m : object_)
-    places_.try_emplace(m.name, place++);
 }
 
 Value* MemberFinder::find(std::string_view name) {
   if (!indexed_) return object_.find(name);
-  auto it = places_.find(name);
-  return it == places_.end() ? nullptr : &object_.begin()[static_cast<ptrdiff_t>(it->second)].value;
+  const uint32_t place = table_.find(object_, name);
+  if (place == NameTable::kNone) return nullptr;
+  return &object_.begin()[static_cast<ptrdiff_t>(place)].value;
 }
 
 Value& MemberFinder::add(std::string name, Value value) {
   Value& added = object_.add(std::move(name), std::move(value));
-  if (indexed_) {
-    const Member& last = *(object_.end() - 1);
-    places_.try_emplace(last.name, object_.size() - 1);
-  }
+  if (indexed_) table_.added(object_);
   return added;
 }
 
@@ -59,14 +51,16 @@ void merge_deep(Object& target, const Object& patch) {
 
 // Removes the members that the patch sets to null, in one pass.
 static void remove_nulls(Object& target, const Object& patch) {
-  std::unordered_set<std::string_view> removed;
-  for (const Member& m : patch)
-    if (m.value.is_null()) removed.insert(m.name);
-  if (removed.empty()) return;
+  auto removes = [](const Member& m) { return m.value.is_null(); };
+  if (std::none_of(patch.begin(), patch.end(), removes)) return;
+  NameTable names;
   Object kept;
   kept.reserve(target.size());
-  for (Member& m : target)
-    if (!removed.contains(m.name)) kept.add(std::move(m.name), std::move(m.value));
+  for (Member& m : target) {
+    const uint32_t place = names.find(patch, m.name);
+    const bool gone = place != NameTable::kNone && removes(*(patch.begin() + place));
+    if (!gone) kept.add(std::move(m.name), std::move(m.value));
+  }
   target = std::move(kept);
 }
 

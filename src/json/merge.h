@@ -2,9 +2,7 @@
 // Three ways to merge a JSON value into another one. Each takes time linear in both, also for
 // objects with very many members.
 
-#include <unordered_map>
-
-#include "json/value.h"
+#include "json/name_table.h"
 
 namespace pawl::json {
 
@@ -22,7 +20,7 @@ class MemberFinder {
  private:
   Object& object_;
   bool indexed_ = false;
-  std::unordered_map<std::string_view, size_t> places_;  // name -> place in the object
+  NameTable table_;
 };
 
 // Sets each member of `patch` in `target`; nested objects are replaced.

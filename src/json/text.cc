@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <boost/json/basic_parser_impl.hpp>
-#include <unordered_map>
 
 #include "base/utf8.h"
+#include "json/name_table.h"
 
 namespace pawl::json {
 
@@ -27,8 +27,7 @@ struct Handler {
   struct Level {
     Value value;
     std::string name;  // name of the member being read, in an object
-    // In a large object, the names of the members so far and their places.
-    std::unordered_map<std::string, size_t> seen;
+    NameTable seen;    // in a large object
   };
   std::vector<Level> stack;
   Value result;
@@ -54,16 +53,13 @@ struct Handler {
       object.set(std::move(top.name), std::move(v));
       return;
     }
-    // The set is filled when the object reaches the limit; from then on it holds every name.
-    if (top.seen.empty()) {
-      for (const Member& m : object)
-        top.seen.emplace(m.name, top.seen.size());
+    const uint32_t place = top.seen.find(object, top.name);
+    if (place != NameTable::kNone) {
+      object.begin()[static_cast<ptrdiff_t>(place)].value = std::move(v);
+      return;
     }
-    auto [it, is_new] = top.seen.emplace(top.name, object.size());
-    if (is_new)
-      object.add(std::move(top.name), std::move(v));
-    else
-      object.begin()[static_cast<ptrdiff_t>(it->second)].value = std::move(v);
+    object.add(std::move(top.name), std::move(v));
+    top.seen.added(object);
   }
   // An array or object begins; put() receives it when it is closed.
   bool open(Value v) {

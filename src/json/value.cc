@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "json/name_table.h"
+
 namespace pawl::json {
 
 const Value* Object::find(std::string_view name) const {
@@ -30,8 +32,7 @@ bool Object::erase(std::string_view name) {
   members_.erase(it);
   return true;
 }
-// Quadratic in the number of members. Each name occurs once, so equal sizes and a match for every
-// member of one side suffice.
+// Each name occurs once, so equal sizes and a match for every member of one side suffice.
 bool Object::operator==(const Object& other) const {
   if (size() != other.size()) return false;
   // Objects that are equal mostly have their members in the same order. The rest is sorted, because
@@ -219,15 +220,32 @@ bool equivalent(const Value& a, const Value& b) {
   if (a.is_object() && b.is_object()) {
     if (a.object().size() != b.object().size()) return false;
     size_t place = 0;
+    NameTable names;
     for (const Member& m : a.object()) {
       // Mostly both have the same order, which makes the search short.
       const Member& beside = b.object().begin()[static_cast<ptrdiff_t>(place++)];
-      const Value* match = beside.name == m.name ? &beside.value : b.find(m.name);
-      if (!match || !equivalent(m.value, *match)) return false;
+      const Value* match = &beside.value;
+      if (beside.name != m.name) {
+        const uint32_t found = names.find(b.object(), m.name);
+        if (found == NameTable::kNone) return false;
+        match = &b.object().begin()[static_cast<ptrdiff_t>(found)].value;
+      }
+      if (!equivalent(m.value, *match)) return false;
     }
     return true;
   }
   return a == b;
+}
+
+size_t count_members(const Value& value) {
+  size_t count = 0;
+  if (value.is_array())
+    for (const Value& v : value.array())
+      count += count_members(v);
+  if (value.is_object())
+    for (const Member& m : value.object())
+      count += 1 + count_members(m.value);
+  return count;
 }
 
 Value object(std::initializer_list<std::pair<std::string_view, Value>> members) {

@@ -109,6 +109,9 @@ struct Member {
 // Makes an object: object({{"a", 1}, {"b", "x"}}). The names must differ.
 Value object(std::initializer_list<std::pair<std::string_view, Value>> members);
 
+// The members of all objects in the value.
+size_t count_members(const Value& value);
+
 // Compares the exact values of two number texts in any notation: 1.0, 1 and 10e-1 are equal, 2^53
 // and 2^53+1 are not. Returns <0, 0 or >0.
 int compare_numbers(std::string_view a, std::string_view b);

@@ -41,6 +41,13 @@ class WorkQueue {
   virtual void give_up(uint64_t poll) = 0;
   // Offers a leased effect again at once, because its worker has gone.
   virtual void release(std::string_view effect_id) = 0;
+  // Sets the end of the worker's lease to `until` and returns it; a later end that the lease has
+  // already stays. Nothing when the worker does not hold the effect.
+  virtual std::optional<Time> extend([[maybe_unused]] std::string_view effect_id,
+                                     [[maybe_unused]] std::string_view worker,
+                                     [[maybe_unused]] Time until) {
+    return std::nullopt;
+  }
   // A paused queue offers nothing until it is resumed.
   virtual void pause(std::string_view program, std::string_view tenant, std::string_view queue,
                      bool paused) = 0;

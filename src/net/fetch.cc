@@ -39,7 +39,10 @@ Result<wire::Response> fetch_now(const Fetch& fetch, int timeout_seconds) {
                         .body = std::move(answer->body)};
 }
 
-Fetcher::Fetcher(size_t threads, int timeout_seconds) : timeout_seconds_(timeout_seconds) {
+Fetcher::Fetcher(size_t threads, int timeout_seconds, size_t max_waiting, size_t max_waiting_bytes)
+    : timeout_seconds_(timeout_seconds),
+      max_waiting_(max_waiting),
+      max_waiting_bytes_(max_waiting_bytes) {
   for (size_t i = 0; i < threads; ++i)
     threads_.emplace_back([this] { loop(); });
 }
@@ -59,9 +62,20 @@ Fetcher::~Fetcher() {
 void Fetcher::send(Fetch fetch, Done done) {
   {
     std::lock_guard lock(mutex_);
-    queue_.emplace_back(std::move(fetch), std::move(done));
+    const size_t bytes = waiting_bytes_ + fetch.body.size();
+    // A body of any size may wait alone.
+    if (queue_.empty() || (queue_.size() < max_waiting_ && bytes <= max_waiting_bytes_)) {
+      waiting_bytes_ = bytes;
+      queue_.emplace_back(std::move(fetch), std::move(done));
+      wake_.notify_one();
+      return;
+    }
   }
-  wake_.notify_one();
+  done(fail(Error{Code::unavailable,
+                  "FETCH_QUEUE_FULL",
+                  "too many HTTP requests wait to be sent; try again later",
+                  {},
+                  true}));
 }
 
 void Fetcher::loop() {
@@ -73,6 +87,7 @@ void Fetcher::loop() {
       if (ending_) return;
       next = std::move(queue_.front());
       queue_.pop_front();
+      waiting_bytes_ -= next.first.body.size();
     }
     next.second(fetch_now(next.first, timeout_seconds_));
   }

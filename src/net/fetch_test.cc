@@ -51,6 +51,40 @@ TEST(fetch, a_request_goes_out_and_its_answer_comes_back) {
   EXPECT_EQ(fetch_now({"GET", peer.url("/stream"), {}, "", true}, 5)->body, "one two");
 }
 
+TEST(fetch, requests_that_wait_are_limited_by_number_and_by_bytes) {
+  // A listener that accepts nothing: the first request waits for its answer until the time is over.
+  const int silent = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  ASSERT_EQ(::bind(silent, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+  ASSERT_EQ(::listen(silent, 8), 0);
+  ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  const std::string url = "http://127.0.0.1:" + std::to_string(ntohs(at.sin_port)) + "/";
+  std::atomic<int> full{0};
+  {
+    Fetcher fetcher(1, 2, 3, 100);
+    auto send = [&](size_t bytes) {
+      fetcher.send({"POST", url, {}, Bytes(bytes, 'x'), true}, [&](Result<wire::Response> r) {
+        if (!r && r.error().reason == "FETCH_QUEUE_FULL") ++full;
+      });
+    };
+    send(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it is under way
+    send(40);
+    send(40);
+    EXPECT_EQ(full, 0);
+    send(40);  // too many bytes
+    EXPECT_EQ(full, 1);
+    send(1);
+    EXPECT_EQ(full, 1);
+    send(1);  // three wait already
+    EXPECT_EQ(full, 2);
+  }
+  ::close(silent);
+}
+
 TEST(fetch, a_private_address_is_refused_unless_allowed) {
   Peer peer;
   auto refused = fetch_now({"GET", peer.url("/"), {}, "", false}, 5);

@@ -2,9 +2,12 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -69,11 +72,38 @@ class ThreadLoop final : public BackgroundLoop {
   std::thread thread_;  // last: it uses everything above
 };
 
-// Threads that share one queue. The threads are started last, after the members they use are made.
+Time steady() { return std::chrono::nanoseconds(SteadyClock::now().time_since_epoch()).count(); }
+
+// An owner that used the pool for less than this is light: it may take the last free thread.
+constexpr Time kLightUse = kSecond;
+// The use of an owner halves in this time.
+constexpr Time kUseHalves = 20 * kSecond;
+// Owners that are remembered although none of their tasks waits or runs. Beyond, those that are
+// light are forgotten.
+constexpr size_t kRememberedOwners = 1000;
+
+// The tasks of one owner.
+struct PoolLane {
+  std::deque<BackgroundPool::Task> waiting;
+  size_t running = 0;
+  Time used = 0;     // time of the threads, until `counted`
+  Time counted = 0;  // when `used` was last brought up to date
+
+  // Brings `used` up to now. Running tasks count while they run.
+  void count(Time now) {
+    const double halves = static_cast<double>(now - counted) / static_cast<double>(kUseHalves);
+    used = static_cast<Time>(static_cast<double>(used) * std::exp2(-halves));
+    used += static_cast<Time>(running) * (now - counted);
+    counted = now;
+  }
+};
+
+// Threads that share lanes of tasks. The threads are started last, after the members they use are
+// made.
 class ThreadPool final : public BackgroundPool {
  public:
   ThreadPool(const std::string& name, size_t threads, size_t max_waiting)
-      : max_waiting_(max_waiting) {
+      : max_waiting_(max_waiting), size_(threads) {
     for (size_t i = 0; i < threads; ++i)
       threads_.emplace_back([this, name] {
         name_thread(name);
@@ -84,19 +114,25 @@ class ThreadPool final : public BackgroundPool {
     {
       std::lock_guard lock(mutex_);
       stopping_ = true;
-      waiting_.clear();
+      for (auto& [owner, lane] : lanes_)
+        lane.waiting.clear();
     }
     changed_.notify_all();
     for (std::thread& thread : threads_)
       thread.join();
   }
-  bool add(Task task) override {
+  bool add(std::string_view owner, Task task) override {
     {
       std::lock_guard lock(mutex_);
-      if (stopping_ || waiting_.size() >= max_waiting_) return false;
-      waiting_.push_back(std::move(task));
+      if (stopping_ || waiting_ >= max_waiting_) return false;
+      PoolLane& lane = lane_of(owner);
+      const size_t share = owner.empty() ? max_waiting_ : std::max<size_t>(1, max_waiting_ / 4);
+      if (lane.waiting.size() >= share) return false;
+      lane.waiting.push_back(std::move(task));
+      ++waiting_;
     }
-    changed_.notify_one();
+    // All: a thread that is woken may be one that this owner must not have.
+    changed_.notify_all();
     return true;
   }
   bool stopping() const override {
@@ -105,24 +141,71 @@ class ThreadPool final : public BackgroundPool {
   }
 
  private:
-  void run() {
-    while (true) {
-      Task task;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-        if (stopping_) return;
-        task = std::move(waiting_.front());
-        waiting_.pop_front();
-      }
-      task();
+  using Lanes = std::map<std::string, PoolLane, std::less<>>;
+
+  PoolLane& lane_of(std::string_view owner) {
+    auto found = lanes_.find(owner);
+    if (found != lanes_.end()) return found->second;
+    if (lanes_.size() >= kRememberedOwners) forget_idle();
+    PoolLane& lane = lanes_[std::string(owner)];
+    lane.counted = steady();
+    return lane;
+  }
+
+  void forget_idle() {
+    const Time now = steady();
+    for (auto row = lanes_.begin(); row != lanes_.end();) {
+      PoolLane& lane = row->second;
+      lane.count(now);
+      const bool idle = lane.waiting.empty() && !lane.running && lane.used < kLightUse;
+      row = idle ? lanes_.erase(row) : std::next(row);
     }
   }
 
-  const size_t max_waiting_;
+  // The lane whose task runs next on a thread that is free; null when none may have it.
+  PoolLane* next() {
+    const Time now = steady();
+    const bool last_free = size_ > 1 && running_ + 1 >= size_;
+    PoolLane* best = nullptr;
+    for (auto& [owner, lane] : lanes_) {
+      if (lane.waiting.empty()) continue;
+      lane.count(now);
+      // Tasks of no owner are the pool's only use, and may have all of it.
+      const bool kept_back =
+          last_free && !owner.empty() && (lane.used >= kLightUse || lane.running + 1 >= size_);
+      if (!kept_back && (!best || lane.used < best->used)) best = &lane;
+    }
+    return best;
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      PoolLane* lane = nullptr;
+      changed_.wait(lock, [&] { return stopping_ || (lane = next()) != nullptr; });
+      if (stopping_) return;
+      Task task = std::move(lane->waiting.front());
+      lane->waiting.pop_front();
+      --waiting_;
+      ++lane->running;
+      ++running_;
+      lock.unlock();
+      task();
+      task = {};
+      lock.lock();
+      lane->count(steady());
+      --lane->running;
+      --running_;
+      // Another owner may have this thread now.
+      if (waiting_) changed_.notify_all();
+    }
+  }
+
+  const size_t max_waiting_, size_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Task> waiting_;
+  Lanes lanes_;  // a lane is not removed while one of its tasks waits or runs
+  size_t waiting_ = 0, running_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
@@ -130,9 +213,7 @@ class ThreadPool final : public BackgroundPool {
 }  // namespace
 
 // The same clock that ThreadLoop waits on.
-Time BackgroundThreads::steady_now() const {
-  return std::chrono::nanoseconds(SteadyClock::now().time_since_epoch()).count();
-}
+Time BackgroundThreads::steady_now() const { return steady(); }
 
 std::unique_ptr<BackgroundLoop> BackgroundThreads::loop(std::string name, Step step) {
   return std::make_unique<ThreadLoop>(std::move(name), std::move(step));

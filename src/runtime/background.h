@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/time.h"
 
@@ -22,14 +23,20 @@ class BackgroundLoop {
   virtual void wake() = 0;
 };
 
-// A pool runs tasks in the order they were added, several at a time. Destroying it drops the tasks
-// that wait and waits for those that run.
+// A pool runs tasks, several at a time. Each task has an owner, such as a tenant: the tasks of one
+// owner run in the order they were added, and of several owners the one that has used the pool
+// least comes first. One owner never has all threads, and the last free thread is kept for owners
+// that used the pool little lately, so a short task never waits for a row of long ones. Destroying
+// the pool drops the tasks that wait and waits for those that run.
 class BackgroundPool {
  public:
   using Task = std::move_only_function<void()>;
   virtual ~BackgroundPool() = default;
-  // Returns false, and drops the task, when too many tasks wait or the pool is stopping.
-  virtual bool add(Task task) = 0;
+  // Returns false, and drops the task, when too many tasks wait, when more than a quarter of them
+  // are this owner's, or when the pool is stopping.
+  virtual bool add(std::string_view owner, Task task) = 0;
+  // Adds a task that nobody owns. Such tasks may fill the pool.
+  bool add(Task task) { return add({}, std::move(task)); }
   // Tells long tasks to end early.
   virtual bool stopping() const = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <latch>
+#include <mutex>
 #include <thread>
 
 namespace pawl {
@@ -72,6 +73,77 @@ TEST(background, a_full_pool_refuses_tasks) {
   release.count_down();
   wait_until([&] { return ran == 2; });
   EXPECT_EQ(ran, 2);
+}
+
+// A long task holds its thread until the test releases it.
+static BackgroundPool::Task long_task(std::latch& release, std::atomic<int>& running) {
+  return [&] {
+    ++running;
+    release.wait();
+  };
+}
+
+TEST(background, one_owner_never_has_all_threads_of_a_pool) {
+  BackgroundThreads background;
+  std::latch release(1);
+  std::atomic<int> running{0}, ran{0};
+  auto pool = background.pool("test", 3, 100);
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(pool->add("loud", long_task(release, running)));
+  wait_until([&] { return running == 2; });
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(pool->add("quiet", [&] { ++ran; }));
+  wait_until([&] { return ran == 5; });
+  EXPECT_EQ(ran, 5);
+  EXPECT_EQ(running, 2);
+  release.count_down();
+  wait_until([&] { return running == 10; });
+  EXPECT_EQ(running, 10);
+}
+
+TEST(background, of_two_owners_the_one_that_used_less_comes_first) {
+  BackgroundThreads background;
+  std::latch release(1), started(1);
+  std::mutex mutex;
+  std::string order;
+  auto note = [&](char c) {
+    return [&, c] {
+      std::lock_guard lock(mutex);
+      order += c;
+    };
+  };
+  auto pool = background.pool("test", 1, 100);
+  ASSERT_TRUE(pool->add("loud", [&] {
+    started.count_down();
+    release.wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }));
+  started.wait();
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(pool->add("loud", note('l')));
+  ASSERT_TRUE(pool->add("quiet", note('q')));
+  release.count_down();
+  wait_until([&] {
+    std::lock_guard lock(mutex);
+    return order.size() == 4;
+  });
+  EXPECT_EQ(order, "qlll");
+}
+
+TEST(background, one_owner_fills_a_quarter_of_the_queue) {
+  BackgroundThreads background;
+  std::latch release(1), started(1);
+  auto pool = background.pool("test", 1, 8);
+  ASSERT_TRUE(pool->add([&] {
+    started.count_down();
+    release.wait();
+  }));
+  started.wait();
+  EXPECT_TRUE(pool->add("loud", [] {}));
+  EXPECT_TRUE(pool->add("loud", [] {}));
+  EXPECT_FALSE(pool->add("loud", [] {}));
+  EXPECT_TRUE(pool->add("quiet", [] {}));
+  release.count_down();
 }
 
 TEST(background, a_pool_that_ends_drops_waiting_tasks) {

@@ -12,15 +12,29 @@ static QueuedInput input(const std::string& tenant, int number, size_t bytes = 0
   return {std::move(made), {}, {}};
 }
 
-static std::vector<std::string> drain(InputQueue& queue) {
+// Runs the slice, as far as it may run, and returns what ran.
+static std::vector<std::string> run(InputQueue::Slice& slice) {
+  std::vector<std::string> out;
+  for (; slice.next < slice.end; ++slice.next) {
+    const Input& ran = slice.items[slice.next].input;
+    out.push_back(ran.caller.tenant + ran.verb);
+  }
+  return out;
+}
+
+// Runs everything that may run at that time; with `finish` each slice is committed at once.
+static std::vector<std::string> drain(InputQueue& queue, int64_t now_ms = 0, bool finish = true) {
   std::vector<std::string> out;
   InputQueue::Slice slice;
-  while (!queue.empty()) {
-    queue.take(slice);
-    for (; slice.next < slice.items.size(); ++slice.next) {
-      const Input& ran = slice.items[slice.next].input;
-      out.push_back(ran.caller.tenant + ran.verb);
-    }
+  while (queue.serves(now_ms)) {
+    queue.take(slice, now_ms);
+    const size_t first = slice.next;
+    for (std::string& ran : run(slice))
+      out.push_back(std::move(ran));
+    InputQueue::Lane& lane = *slice.lane;
+    const size_t ran = slice.next - first;
+    queue.put_back(slice);
+    if (finish) queue.finished(lane, ran);
   }
   return out;
 }
@@ -28,8 +42,8 @@ static std::vector<std::string> drain(InputQueue& queue) {
 TEST(input_queue, a_flood_delays_another_tenant_by_one_slice) {
   InputQueue queue(0);
   for (int i = 0; i < 10'000; ++i)
-    queue.push(input("flood", i));
-  queue.push(input("quiet", 0));
+    queue.push(input("flood", i), 0);
+  queue.push(input("quiet", 0), 0);
   std::vector<std::string> order = drain(queue);
   ASSERT_EQ(order.size(), 10'001u);
   EXPECT_LE(std::find(order.begin(), order.end(), "quiet0") - order.begin(), 128);
@@ -41,8 +55,8 @@ TEST(input_queue, a_flood_delays_another_tenant_by_one_slice) {
 TEST(input_queue, large_inputs_make_short_slices) {
   InputQueue queue(0);
   for (int i = 0; i < 8; ++i)
-    queue.push(input("large", i, 512 * 1024));
-  queue.push(input("small", 0));
+    queue.push(input("large", i, 512 * 1024), 0);
+  queue.push(input("small", 0), 0);
   std::vector<std::string> order = drain(queue);
   EXPECT_LE(std::find(order.begin(), order.end(), "small0") - order.begin(), 2);
 }
@@ -50,13 +64,15 @@ TEST(input_queue, large_inputs_make_short_slices) {
 TEST(input_queue, the_rest_of_a_slice_keeps_its_place_in_the_lane) {
   InputQueue queue(0);
   for (int i = 0; i < 300; ++i)
-    queue.push(input("a", i));
-  queue.push(input("b", 0));
+    queue.push(input("a", i), 0);
+  queue.push(input("b", 0), 0);
   InputQueue::Slice slice;
-  queue.take(slice);
+  queue.take(slice, 0);
   slice.next = 10;  // ten have run, then the driver gave way
   EXPECT_TRUE(queue.others_wait());
+  InputQueue::Lane& lane = *slice.lane;
   queue.put_back(slice);
+  queue.finished(lane, 10);
   EXPECT_EQ(queue.size(), 291u);
   std::vector<std::string> order = drain(queue);
   std::erase(order, "b0");
@@ -69,11 +85,69 @@ TEST(input_queue, the_rest_of_a_slice_keeps_its_place_in_the_lane) {
 TEST(input_queue, a_tenant_fills_its_own_lane_only) {
   InputQueue queue(100);
   for (int i = 0; i < 100; ++i)
-    queue.push(input("a", i));
+    queue.push(input("a", i), 0);
   EXPECT_TRUE(queue.full("a"));
   EXPECT_FALSE(queue.full("b"));
   drain(queue);
   EXPECT_FALSE(queue.full("a"));
+}
+
+TEST(input_queue, one_tenant_alone_is_not_paced) {
+  InputQueue queue(0);
+  for (int i = 0; i < 1000; ++i)
+    queue.push(input("a", i), 0);
+  EXPECT_FALSE(queue.paced(0));
+  EXPECT_EQ(drain(queue, 0, false).size(), 1000u);
+}
+
+TEST(input_queue, several_active_tenants_have_a_window_each) {
+  InputQueue queue(0);
+  for (int i = 0; i < 100; ++i)
+    queue.push(input("loud", i), 0);
+  queue.push(input("quiet", 0), 0);
+  EXPECT_TRUE(queue.paced(0));
+  // Nothing is committed: the loud tenant gets one window, the quiet one all that it asked for.
+  std::vector<std::string> order = drain(queue, 0, false);
+  EXPECT_EQ(order.size(), 9u);
+  EXPECT_NE(std::find(order.begin(), order.end(), "quiet0"), order.end());
+  EXPECT_EQ(queue.size(), 92u);
+  EXPECT_FALSE(queue.serves(0));
+  EXPECT_EQ(queue.rests_until(0), 0);
+  // Nobody else has been active for a while: the window no longer holds.
+  EXPECT_TRUE(queue.serves(60'000));
+  queue.stop_pacing();
+  EXPECT_TRUE(queue.serves(0));
+}
+
+TEST(input_queue, a_committed_window_lets_the_lane_go_on) {
+  InputQueue queue(0);
+  queue.push(input("quiet", 0), 0);
+  for (int i = 0; i < 100; ++i)
+    queue.push(input("loud", i), 0);
+  EXPECT_EQ(drain(queue).size(), 101u);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(input_queue, a_long_slice_is_followed_by_a_rest) {
+  InputQueue queue(0);
+  queue.push(input("quiet", 0), 0);
+  for (int i = 0; i < 4; ++i)
+    queue.push(input("heavy", i, 1 << 20), 0);
+  drain(queue, 0);
+  queue.push(input("heavy", 9), 100);
+  InputQueue::Slice slice;
+  queue.take(slice, 100);
+  run(slice);
+  InputQueue::Lane& lane = *slice.lane;
+  queue.took(lane, 500'000, 600);
+  queue.put_back(slice);
+  queue.finished(lane, 1);
+  queue.push(input("heavy", 10), 600);
+  queue.push(input("quiet", 1), 600);
+  EXPECT_EQ(drain(queue, 600), std::vector<std::string>{"quiet1"});
+  EXPECT_EQ(queue.rests_until(600), 2100);
+  EXPECT_FALSE(queue.serves(2099));
+  EXPECT_EQ(drain(queue, 2100), std::vector<std::string>{"heavy10"});
 }
 
 }  // namespace pawl

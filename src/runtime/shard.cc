@@ -11,15 +11,9 @@
 #include "base/limits.h"
 #include "base/thread.h"
 #include "kernel/once.h"
+#include "runtime/monotonic.h"
 
 namespace pawl {
-
-// Inputs that a submitting thread runs before the driver thread takes over, so that an I/O thread
-// returns to its sockets.
-static constexpr size_t kDriveBudget = 256;
-
-// A slice of one tenant's inputs ends after this time when inputs of other tenants wait.
-static constexpr std::chrono::milliseconds kSliceTime{1};
 
 // How far the rows may lag behind the journal. Lag saves work: of several changes to one row only
 // the last is written, and an effect that opens and closes within the lag is never written.
@@ -172,6 +166,10 @@ void Shard::stop(Time grace) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     Error why{
         Code::unavailable, std::string(kStopping.name), "the server is stopping: retry", {}, true};
+    {
+      std::lock_guard lock(queue_mutex_);
+      queue_.stop_pacing();
+    }
     enqueue({{}, {}, [why](Kernel& kernel) { kernel.abandon_all(why); }});
     auto last = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!drained() && std::chrono::steady_clock::now() < last)
@@ -248,18 +246,12 @@ void Shard::post(Input input, Reply reply) {
 
 void Shard::push(Item item) {
   std::lock_guard lock(queue_mutex_);
-  queue_.push(std::move(item));
+  queue_.push(std::move(item), monotonic_ms());
 }
 
 void Shard::enqueue(Item item) {
   push(std::move(item));
   work(Commit::elsewhere);
-}
-
-bool Shard::begin_drive() {
-  std::lock_guard lock(queue_mutex_);
-  if (driving_ || queue_.empty()) return false;
-  return driving_ = true;
 }
 
 void Shard::work(Commit where) {
@@ -281,67 +273,12 @@ void Shard::run_batch() {
     wake_committer();
 }
 
-size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
-  const size_t first = slice.next;
-  auto begin = std::chrono::steady_clock::now();
-  while (slice.left() > 0) {
-    Item& item = slice.items[slice.next++];
-    run(item);
-    if (kernel_.group_bytes() >= limits::kGroupBytes ||
-        kernel_.group_turns() >= limits::kGroupTurns)
-      hand_over(kernel_.take(), wake);
-    if (queue_.others_wait() && std::chrono::steady_clock::now() - begin > kSliceTime) break;
-  }
-  turn_began_ms_.store(0, std::memory_order_relaxed);
-  const size_t ran = slice.next - first;
-  if (options_.drove)
-    options_.drove(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
-                   ran);
-  turns_.fetch_add(ran, std::memory_order_relaxed);
-  open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
-  return ran;
-}
-
-void Shard::drive(size_t budget, Wake wake) {
-  InputQueue::Slice slice;
-  size_t done = 0;
-  while (true) {
-    {
-      std::lock_guard lock(queue_mutex_);
-      queue_.put_back(slice);
-      if (queue_.empty()) {
-        driving_ = false;
-        return;
-      }
-      if (done >= budget) {
-        handed_over_ = true;
-        take_over_.notify_one();
-        return;
-      }
-      queue_.take(slice);
-    }
-    kernel_.tick(options_.clock());
-    done += run_slice(slice, wake);
-    if (!kernel_.idle()) hand_over(kernel_.take(), wake);
-  }
-}
-
-void Shard::drive_rest() {
-  while (true) {
-    {
-      std::unique_lock lock(queue_mutex_);
-      take_over_.wait(lock, [&] { return handed_over_ || ending_; });
-      if (!handed_over_) return;
-      handed_over_ = false;
-    }
-    drive(~size_t{0}, Wake::committer);
-  }
-}
-
-void Shard::hand_over(Group group, Wake wake) {
+void Shard::hand_over(Group group, Share share, Wake wake) {
   {
+    share.bytes = group.bytes;
     std::lock_guard lock(group_mutex_);
     groups_.push_back(std::move(group));
+    shares_.push_back(share);
     if (committing_) return;  // the committing thread checks again when it is done
   }
   if (wake == Wake::committer) group_ready_.notify_one();
@@ -381,13 +318,18 @@ void Shard::commit_here() {
 void Shard::commit_taken(std::unique_lock<std::mutex>& lock) {
   committing_ = true;
   taken_.swap(groups_);
+  taken_shares_.swap(shares_);
   std::optional<Error> failed = failed_;
   lock.unlock();
+  const auto begin = std::chrono::steady_clock::now();
   if (failed)
     fail_all(taken_, *failed);
   else
     commit(taken_);
+  rest_after_commit(std::chrono::steady_clock::now() - begin);
   taken_.clear();
+  finish(taken_shares_);
+  taken_shares_.clear();
   lock.lock();
   committing_ = false;
 }
@@ -468,9 +410,11 @@ void Shard::release_group(std::vector<Group>& groups) {
         outboxes_[to]->closed(*effect);
     }
   }
-  for (Group& group : groups)
+  for (Group& group : groups) {
+    in_flight_.fetch_sub(group.answers.size(), std::memory_order_relaxed);
     for (auto& [reply, answer] : group.answers)
       reply(std::move(answer));
+  }
   for (size_t to = 0; to < told.size(); ++to)
     if (told[to]) outboxes_[to]->flushed();
   for (const EffectPtr& effect : cells)
@@ -521,6 +465,8 @@ void Shard::fail_all(std::span<Group> groups, const Error& why) {
   }
   accepting_ = false;
   if (first && options_.stopped) options_.stopped(*failed_);
+  for (const Group& group : groups)
+    in_flight_.fetch_sub(group.answers.size(), std::memory_order_relaxed);
   refuse_all(groups, *failed_);
 }
 

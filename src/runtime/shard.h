@@ -111,6 +111,10 @@ class Shard final : public KernelAccess {
 
  private:
   using Item = QueuedInput;
+  // Inputs that a submitting thread runs before the driver thread takes over, so that an I/O thread
+  // returns to its sockets.
+  static constexpr size_t kDriveBudget = 256;
+
   Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
         std::vector<const Program*> programs, ShardOptions options, Replayed replayed,
         std::unique_ptr<Quarantine> quarantine);
@@ -124,10 +128,24 @@ class Shard final : public KernelAccess {
   size_t run_slice(InputQueue::Slice& slice, Wake wake);
   void enqueue(Item item);  // drives the kernel if no other thread does
   bool begin_drive();
+  void leave_paced(int64_t now_ms);
+  // Makes a lane rest whose large frames made a commit long.
+  void rest_after_commit(std::chrono::nanoseconds took);
   void drive(size_t budget, Wake wake);
+  // Takes the next slice. False: nothing may run now, and this thread no longer drives.
+  bool next_slice(InputQueue::Slice& slice, size_t done, size_t budget);
+  // Inputs of a lane whose turns ended in a group, or wait, or failed.
+  struct Share {
+    InputQueue::Lane* lane;
+    size_t inputs;
+    size_t bytes = 0;  // of the frames; set by hand_over()
+  };
+  // The groups that ended these inputs are committed: inputs that were paced may run.
+  void finish(std::span<const Share> shares);
   void run(Item& item);
   void drive_rest();  // body of the driver thread, which takes over from busy submitters
-  void hand_over(Group group, Wake wake);
+  // `share` is of the inputs that ended in the group.
+  void hand_over(Group group, Share share, Wake wake);
   void wake_committer();
   void commit_loop();
   void commit_here();
@@ -155,6 +173,7 @@ class Shard final : public KernelAccess {
   std::condition_variable take_over_;
   InputQueue queue_;
   bool driving_ = false, handed_over_ = false;
+  bool paced_ = false;  // inputs wait although no thread drives: their lanes are paced
   std::atomic<size_t> in_flight_{0};
   std::atomic<size_t> open_turns_{0};
   std::atomic<uint64_t> turns_{0}, frames_{0}, groups_done_{0};
@@ -163,7 +182,8 @@ class Shard final : public KernelAccess {
   mutable std::mutex group_mutex_;
   std::condition_variable group_ready_;
   std::vector<Group> groups_, taken_;
-  bool committing_ = false;  // a thread is using `taken_`
+  std::vector<Share> shares_, taken_shares_;  // of the groups
+  bool committing_ = false;                   // a thread is using `taken_`
   bool ending_ = false;
   std::optional<Error> failed_;
   std::deque<std::pair<std::chrono::steady_clock::time_point, EffectPtr>>

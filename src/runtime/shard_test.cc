@@ -20,6 +20,40 @@ TEST(shard, a_batch_scope_commits_as_one_group_on_the_callers_thread) {
   EXPECT_EQ(host.value("g"), "20");
 }
 
+// Windows fill and empty all the time here, in every order of submitting, driving and committing.
+// An input that nobody drives would wait for ever.
+TEST(shard, paced_lanes_lose_no_input) {
+  Host host;
+  std::vector<std::thread> threads;
+  std::atomic<int> left{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 300; ++i) {
+        // The loud tenants send windows at a time, the quiet ones one input.
+        const int burst = t < 2 ? 40 : 1;
+        std::promise<void> answered;
+        std::atomic<int> open{burst};
+        for (int k = 0; k < burst; ++k) {
+          Input input = count("c" + std::to_string(t));
+          input.caller.tenant = "t" + std::to_string(t);
+          ++left;
+          host.shard->submit(std::move(input), [&](Result<Answer>) {
+            --left;
+            if (--open == 0) answered.set_value();
+          });
+        }
+        auto done = answered.get_future();
+        ASSERT_EQ(done.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+      }
+    });
+  for (auto& t : threads)
+    t.join();
+  EXPECT_EQ(left, 0);
+  EXPECT_EQ(host.value("c0"), "12000");
+  EXPECT_EQ(host.value("c3"), "300");
+  EXPECT_EQ(host.shard->stats().in_flight, 0u);
+}
+
 TEST(shard, family_cells_are_limited) {
   ShardOptions few;
   few.family_cells = 3;

@@ -31,8 +31,48 @@ void Workers::stop() {
 
 Workers::Queue& Workers::queue(const Name& name) {
   auto& place = queues_[name];
-  if (!place) place = std::make_unique<Queue>();
+  if (!place) {
+    place = std::make_unique<Queue>();
+    place->tenant = &tenants_[name.tenant];
+  }
   return *place;
+}
+
+// Makes room for a further job of the tenant. Queues that waited for room are looked at again, as
+// if they had a new job.
+void Workers::end_lease(Queue& q) {
+  --q.leased;
+  --q.tenant->leased;
+  touched_.merge(q.tenant->full);
+  q.tenant->full.clear();
+}
+
+// The name, its places in the maps and lists, and the queue itself when nobody else uses it.
+static constexpr size_t kWaitingQueueBytes = 400;
+static constexpr size_t kWaitingPollBytes = 1024;
+
+static size_t waiting_bytes(const Poll& poll) {
+  size_t bytes = kWaitingPollBytes;
+  for (const std::string& name : poll.queues)
+    bytes += kWaitingQueueBytes + 2 * name.size();
+  return bytes;
+}
+
+Result<void> Workers::admit(const std::string& tenant) const {
+  {
+    std::lock_guard lock(mutex_);
+    auto found = tenants_.find(tenant);
+    if (limits_.tenant_leases && found != tenants_.end() &&
+        found->second.leased >= limits_.tenant_leases)
+      return fail(Code::exhausted, "TENANT_JOBS",
+                  "jobs in flight of one tenant: at most " + std::to_string(limits_.tenant_leases) +
+                      " are allowed (--tenant-max-jobs); finish some and poll again");
+  }
+  // Polls that come all the same are counted by force, so this tells whether there is room.
+  if (charge_for(limits_.charge, MemoryUse::polls, tenant).resize(kWaitingPollBytes)) return {};
+  return fail(Code::exhausted, "WAITING_POLLS",
+              "polls that wait use up the server's memory for them (--memory-budget); retry later, "
+              "or poll for fewer types at a time");
 }
 
 // A poll may name any queue, so unused names must be dropped at some point.
@@ -41,9 +81,16 @@ void Workers::sweep() {
   std::erase_if(queues_, [&](const auto& one) {
     const Queue& q = *one.second;
     const bool idle = q.jobs == 0 && q.polls.empty() && !q.paused;
-    if (idle) touched_.erase(one.second.get());
+    if (idle) {
+      touched_.erase(one.second.get());
+      q.tenant->full.erase(one.second.get());
+    }
     return idle;
   });
+  std::set<const Tenant*> used;
+  for (const auto& [name, q] : queues_)
+    used.insert(q->tenant);
+  std::erase_if(tenants_, [&](const auto& one) { return !used.contains(&one.second); });
   sweep_at_ = std::max<size_t>(1024, queues_.size() * 2);
 }
 
@@ -143,7 +190,7 @@ void Workers::forget(std::string_view id) {
   Queue& q = *job->queue;
   --q.jobs;
   if (job->effect->priority) --prioritised_;
-  if (job->state == State::leased) --q.leased;
+  if (job->state == State::leased) end_lease(q);
   if (job->state != State::offered) times_.erase({job->until, job});
   const bool was_offered = std::exchange(job->state, State::gone) == State::offered;
   // Without polls no one reaches the jobs that are gone, so they are swept here once they outnumber
@@ -215,6 +262,10 @@ Workers::JobPtr Workers::next_job(Queue& q) {
 
 bool Workers::take_one(Queue& q, Time now, const Poll& poll, std::vector<Taken>& out) {
   if (q.paused) return false;
+  if (limits_.tenant_leases && q.tenant->leased >= limits_.tenant_leases) {
+    if (q.ready) q.tenant->full.insert(&q);
+    return false;
+  }
   JobPtr job = next_job(q);
   if (!job) return false;
   job->state = State::leased;
@@ -227,6 +278,7 @@ bool Workers::take_one(Queue& q, Time now, const Poll& poll, std::vector<Taken>&
   times_.emplace_hint(times_.end(), now + poll.lease, std::move(job));
   --q.ready;
   ++q.leased;
+  ++q.tenant->leased;
   return true;
 }
 
@@ -336,6 +388,11 @@ std::vector<Workers::Queue*> Workers::queues_of(const Poll& poll) {
 uint64_t Workers::poll(Poll poll, Polled done) {
   auto w = std::make_shared<Waiting>();
   std::vector<Taken> got;
+  MemoryCharge charge;
+  if (limits_.charge && poll.wait > 0) {
+    charge = limits_.charge(MemoryUse::polls, poll.tenant);
+    charge.force(waiting_bytes(poll));
+  }
   {
     std::lock_guard lock(mutex_);
     Time now = kernel_.now();
@@ -348,6 +405,7 @@ uint64_t Workers::poll(Poll poll, Polled done) {
     got = take(*w, now);
     if (got.empty() && w->poll.wait > 0 && !w->queues.empty() && !ending_) {
       w->id = next_poll_++;
+      w->charge = std::move(charge);
       w->done = std::move(done);
       deadlines_.emplace(w->until, w->id);
       waiting_.emplace(w->id, w);
@@ -395,11 +453,26 @@ void Workers::release(std::string_view effect_id) {
     if (it == jobs_.end() || it->second->state != State::leased) return;
     JobPtr job = it->second;
     times_.erase({job->until, job});
-    --job->queue->leased;
+    end_lease(*job->queue);
     offer(job);
-    wake(*job->queue, ready);
+    wake_touched(ready);
   }
   tell(ready);
+}
+
+std::optional<Time> Workers::extend(std::string_view effect_id, std::string_view worker,
+                                    Time until) {
+  std::lock_guard lock(mutex_);
+  auto it = jobs_.find(effect_id);
+  if (it == jobs_.end() || it->second->state != State::leased || it->second->worker != worker)
+    return std::nullopt;
+  const JobPtr& job = it->second;
+  if (until > job->until) {
+    times_.erase({job->until, job});
+    job->until = until;
+    times_.insert({until, job});
+  }
+  return job->until;
 }
 
 void Workers::pause(std::string_view program, std::string_view tenant, std::string_view name,
@@ -466,7 +539,7 @@ void Workers::loop() {
       JobPtr job = times_.begin()->second;
       times_.erase(times_.begin());
       if (job->state == State::leased) {
-        --job->queue->leased;
+        end_lease(*job->queue);
         ++expired_;
       }
       offer(job);

@@ -11,18 +11,28 @@
 #include <thread>
 #include <unordered_map>
 
+#include "base/memory_budget.h"
 #include "kernel/access.h"
 #include "kernel/work_queue.h"
 
 namespace pawl {
+
+struct WorkerLimits {
+  // Jobs of one tenant that workers hold; 0 for no limit. A poll gets no more of them, and admit()
+  // refuses further polls.
+  size_t tenant_leases = 0;
+  // Polls that wait are counted here.
+  ChargeFor charge{};
+};
 
 class Workers final : public WorkQueue, public Outbox {
  public:
   // Returns when a job was created. Older jobs are handed out first.
   using Age = Time (*)(const Effect& effect);
   explicit Workers(
-      KernelAccess& kernel, Age age = [](const Effect&) -> Time { return 0; })
-      : kernel_(kernel), age_(age) {}
+      KernelAccess& kernel, Age age = [](const Effect&) -> Time { return 0; },
+      WorkerLimits limits = {})
+      : kernel_(kernel), age_(age), limits_(std::move(limits)) {}
   ~Workers() override { stop(); }
   void start();
   void stop();  // waiting polls are answered with an empty list
@@ -32,10 +42,17 @@ class Workers final : public WorkQueue, public Outbox {
   void cancel(uint64_t poll) override;
   void give_up(uint64_t poll) override;
   void release(std::string_view effect_id) override;
+  std::optional<Time> extend(std::string_view effect_id, std::string_view worker,
+                             Time until) override;
   void pause(std::string_view program, std::string_view tenant, std::string_view queue,
              bool paused) override;
   std::vector<Depth> depths() const override;
   std::optional<Place> place_of(std::string_view effect_id) const override;
+
+  // Fails with `exhausted` when a poll of this tenant should not come now: its workers hold as many
+  // jobs as they may, or its waiting polls use up its share of the memory. A poll that comes all
+  // the same waits like any other.
+  Result<void> admit(const std::string& tenant) const;
 
   // The shard calls these after the frame is durable, in frame order. Polls are answered in
   // flushed(), at the end of a group, so that one poll can take all jobs of the group.
@@ -54,6 +71,11 @@ class Workers final : public WorkQueue, public Outbox {
   // withdrawn, and perhaps still in a queue's list.
   enum class State : uint8_t { offered, leased, held, gone };
   struct Queue;
+  // The jobs that one tenant's workers hold, in all queues.
+  struct Tenant {
+    size_t leased = 0;
+    std::set<Queue*> full;  // queues that gave nothing because the tenant is at its limit
+  };
   struct Job {
     EffectPtr effect;  // without its body when that is large
     size_t body_bytes;
@@ -76,6 +98,7 @@ class Workers final : public WorkQueue, public Outbox {
     // The place of this poll in the list of each queue, in the order of `queues`. A poll that ends
     // is found through them, so its cost does not grow with the number of other polls.
     std::vector<PollList::iterator> places;
+    MemoryCharge charge{};
   };
   // Offered jobs, oldest first. Jobs that are gone are skipped when they are reached, and swept
   // when they outnumber the others. A job that is older than the last one in `offered` when it
@@ -91,6 +114,7 @@ class Workers final : public WorkQueue, public Outbox {
     std::string last;  // the key that was served last
   };
   struct Queue {
+    Tenant* tenant = nullptr;
     std::map<int32_t, Level, std::greater<>> levels;  // without empty levels and lines
     size_t listed = 0;                                // jobs in all lines, gone ones included
     PollList polls;
@@ -119,6 +143,7 @@ class Workers final : public WorkQueue, public Outbox {
   static bool drop_gone(Queue& queue);  // at the front; returns whether a job is left
   static void sweep_gone(Queue& queue);
   void forget(std::string_view id);
+  void end_lease(Queue& queue);
   bool take_one(Queue& queue, Time now, const Poll& poll, std::vector<Taken>& out);
   std::vector<Taken> take_by_priority(Waiting& waiting, Time now);
   std::vector<Taken> take(Waiting& waiting, Time now);
@@ -136,8 +161,10 @@ class Workers final : public WorkQueue, public Outbox {
 
   KernelAccess& kernel_;
   const Age age_;
+  const WorkerLimits limits_;
   mutable std::mutex mutex_;
   std::condition_variable wake_up_;
+  std::map<std::string, Tenant> tenants_;  // of the queues
   std::map<Name, std::unique_ptr<Queue>> queues_;
   size_t sweep_at_ = 1024;
   std::unordered_map<std::string_view, JobPtr> jobs_;  // by effect id

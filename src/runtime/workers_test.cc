@@ -27,6 +27,22 @@ TEST(workers, a_job_has_one_lease_and_is_offered_again_when_it_expires) {
   EXPECT_EQ(host.workers->leases_expired(), 2u);
 }
 
+TEST(workers, a_lease_is_extended_by_its_worker_only) {
+  Host host;
+  ASSERT_TRUE(host.say("job", "j"));
+  ASSERT_EQ(host.poll(1, 0, 60 * kMillisecond).size(), 1u);
+  auto place = host.workers->place_of("j");
+  ASSERT_TRUE(place);
+  EXPECT_FALSE(host.workers->extend("j", "nobody", place->until + kSecond));
+  EXPECT_FALSE(host.workers->extend("none", place->worker, place->until + kSecond));
+  EXPECT_EQ(host.workers->extend("j", place->worker, place->until - 1), place->until);
+  Time until = place->until + kSecond / 2;
+  EXPECT_EQ(host.workers->extend("j", place->worker, until), until);
+  EXPECT_EQ(host.poll(1, 300 * kMillisecond).size(), 0u) << "the old end of the lease is past";
+  EXPECT_EQ(host.poll(1, 2 * kSecond).size(), 1u) << "the new end is past";
+  EXPECT_EQ(host.workers->leases_expired(), 1u);
+}
+
 TEST(workers, a_poll_is_bounded_by_bytes) {
   Host host;
   for (int i = 0; i < 3; ++i)
@@ -245,6 +261,71 @@ TEST(workers, faces_do_not_lease_each_others_effects) {
                      [&](std::vector<Leased> l) { got.set_value(std::move(l)); });
   EXPECT_TRUE(got.get_future().get().empty());
   EXPECT_EQ(host.poll(5).size(), 1u);
+}
+
+TEST(workers, the_jobs_in_flight_of_one_tenant_are_limited) {
+  Host host(false);
+  Workers workers(*host.shard, [](const Effect&) -> Time { return 0; }, {.tenant_leases = 2});
+  auto open = [&](const std::string& id, const char* tenant, const char* queue) {
+    workers.opened(std::make_shared<Effect>(Effect{id, To::worker, "tally", tenant, queue, 0, ""}));
+  };
+  auto take = [&](const char* tenant, std::vector<std::string> queues, Time wait = 0) {
+    auto ids = std::make_shared<std::string>();
+    workers.poll({tenant, std::move(queues), "w", 9, 30 * kSecond, wait, "tally"},
+                 [ids](std::vector<Leased> got) {
+                   for (const Leased& l : got)
+                     *ids += l.effect->id + " ";
+                 });
+    return ids;
+  };
+  for (const char* id : {"a", "b", "c", "d"})
+    open(id, "t", id < std::string("c") ? "one" : "two");
+  open("x", "u", "one");
+  EXPECT_TRUE(workers.admit("t"));
+  EXPECT_EQ(*take("t", {"one"}), "a b ");
+  auto refused = workers.admit("t");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::exhausted);
+  EXPECT_EQ(refused.error().reason, "TENANT_JOBS");
+  EXPECT_TRUE(workers.admit("u"));
+  EXPECT_EQ(*take("t", {"two"}), "");
+  EXPECT_EQ(*take("u", {"one"}), "x ");
+  // A poll that waits gets a job as soon as another one is finished.
+  auto waiting = take("t", {"two"}, 30 * kSecond);
+  EXPECT_EQ(*waiting, "");
+  workers.closed(Effect{.id = "a", .program = {}, .tenant = {}, .queue = {}, .body = {}});
+  workers.flushed();
+  EXPECT_EQ(*waiting, "c ");
+  EXPECT_FALSE(workers.admit("t"));
+  auto next = take("t", {"two"}, 30 * kSecond);
+  workers.release("b");  // it goes back to its queue, which nobody polls
+  EXPECT_EQ(*next, "d ");
+}
+
+TEST(workers, polls_that_wait_are_counted_in_the_memory_budget) {
+  Host host(false);
+  MemoryBudget budget(8 << 20);  // polls may use 2 MiB
+  auto account = std::make_shared<MemoryAccount>(budget);
+  Workers workers(*host.shard, [](const Effect&) -> Time { return 0; },
+                  {.charge = [&](MemoryUse use, const std::string&) {
+                    return MemoryCharge(&budget, use, account);
+                  }});
+  std::vector<std::string> many;
+  for (int i = 0; i < 1000; ++i)
+    many.push_back("a job type with a name " + std::to_string(i));
+  std::vector<uint64_t> polls;
+  while (polls.size() < 100 && workers.admit("t"))
+    polls.push_back(workers.poll({"t", many, "w", 1, 30 * kSecond, 30 * kSecond, "tally"},
+                                 [](std::vector<Leased>) {}));
+  EXPECT_GE(polls.size(), 3u);
+  EXPECT_LE(polls.size(), 6u);
+  auto refused = workers.admit("t");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, "WAITING_POLLS");
+  for (uint64_t poll : polls)
+    workers.cancel(poll);
+  EXPECT_EQ(budget.used(), 0u);
+  EXPECT_TRUE(workers.admit("t"));
 }
 
 }  // namespace pawl

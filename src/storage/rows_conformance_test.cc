@@ -9,6 +9,7 @@
 
 #include "storage/memory/memory.h"
 #include "storage/open.h"
+#include "storage/row_sizes.h"
 #include "storage/test_folder.h"
 
 namespace pawl {
@@ -375,6 +376,27 @@ TEST(rocks_rows, a_missing_or_damaged_table_is_corrupt) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code, Code::corrupt) << error->message;
   }
+}
+
+TEST(rocks_rows, the_size_of_a_range_is_about_that_of_its_rows) {
+  TestFolder folder;
+  auto rows = open_rows({.folder = folder.sub("rows")}).value();
+  RowBatch batch;
+  uint32_t random = 1;  // bytes that do not compress
+  for (int i = 0; i < 4000; ++i) {
+    Bytes value;
+    for (int j = 0; j < 1000; ++j)
+      value.push_back(static_cast<char>((random = random * 1664525 + 1013904223) >> 24));
+    batch.put((i % 4 ? "a" : "b") + std::to_string(i), value);
+  }
+  ASSERT_TRUE(rows->apply(batch, 1));
+  const auto* sizes = dynamic_cast<const RowSizes*>(rows.get());
+  ASSERT_TRUE(sizes);
+  EXPECT_EQ(sizes->approximate_bytes("a", "c"), 0u);
+  ASSERT_TRUE(rows->flush());
+  EXPECT_NEAR(static_cast<double>(sizes->approximate_bytes("a", "b")), 3e6, 5e5);
+  EXPECT_NEAR(static_cast<double>(sizes->approximate_bytes("b", "c")), 1e6, 3e5);
+  EXPECT_LT(sizes->approximate_bytes("c", "d"), 100'000u);
 }
 
 TEST(rocks_rows, a_second_open_is_unavailable_and_not_corrupt) {

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -19,7 +20,8 @@ constexpr size_t kStackBytes = 512u << 10;
 constexpr uint32_t kInstances = 64;
 // Memory of an instance that stays mapped in the pool between two calls.
 constexpr size_t kResidentBytes = 1u << 20;
-// Compiled modules in memory. When there are more, one is dropped and read from its file again.
+// Compiled modules in memory. When there are more, the one that was not used for longest is
+// dropped, and read from its file when it is used again.
 constexpr size_t kCachedModules = 256;
 // Tables of a module and elements of each. A module that needs more cannot be instantiated.
 constexpr int64_t kTables = 16;
@@ -61,9 +63,11 @@ std::vector<std::string> usual_libraries() {
   if (const char* named = std::getenv("PAWL_WASMTIME")) out.emplace_back(named);
   const std::string here = program_folder();
   // Never in the working directory: whoever can write there would run code in the server.
-  for (const std::string& folder : {here, here + "/.."})
-    out.push_back(folder + "/.cache/wasmtime/libwasmtime.so");
-  out.emplace_back("libwasmtime.so");
+  for (const char* path : {"/.cache/wasmtime", "/../.cache/wasmtime", "/../lib/pawl", "/../lib"})
+    out.push_back(here + path + "/libwasmtime.so");
+  for (const char* path :
+       {"libwasmtime.so", "/usr/local/lib/libwasmtime.so", "/usr/lib/pawl/libwasmtime.so"})
+    out.emplace_back(path);
   return out;
 }
 
@@ -155,18 +159,43 @@ Error Host::fault_error(api::Fault* fault, std::string_view doing) const {
   return error;
 }
 
+const Host::Cached* Host::find_cached(BytesView hash) {
+  auto it = modules_.find(hash);
+  if (it == modules_.end()) return nullptr;
+  it->second.used = ++uses_;
+  return &it->second;
+}
+
+void Host::keep(BytesView hash, Result<std::shared_ptr<const Compiled>> module) {
+  if (modules_.size() >= kCachedModules)
+    modules_.erase(std::min_element(
+        modules_.begin(), modules_.end(),
+        [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
+  modules_.insert_or_assign(Bytes(hash), Cached{std::move(module), ++uses_});
+}
+
+bool Host::is_ready(BytesView hash) {
+  std::lock_guard lock(mutex_);
+  return find_cached(hash) || !open();
+}
+
 Result<std::shared_ptr<const Host::Compiled>> Host::compiled(BytesView hash, const Fetch& fetch) {
   {
     std::lock_guard lock(mutex_);
-    if (auto it = modules_.find(hash); it != modules_.end()) return it->second;
+    if (const Cached* cached = find_cached(hash)) return cached->module;
     TRY_OK(open());
   }
   // Compiling a large module takes long, so other calls must not wait for the lock meanwhile.
-  TRY(api::Module * module, compile(hash, fetch));
-  TRY(auto ready, prepare(module));
+  Result<std::shared_ptr<const Compiled>> ready;
+  if (auto module = compile(hash, fetch))
+    ready = prepare(*module);
+  else
+    ready = fail(std::move(module.error()));
+  // A fault of the module stays. Others, such as bytes that cannot be read, may go away.
+  if (!ready && ready.error().code != Code::unprocessable) return ready;
   std::lock_guard lock(mutex_);
-  if (modules_.size() >= kCachedModules) modules_.erase(modules_.begin());
-  return modules_.emplace(Bytes(hash), std::move(ready)).first->second;
+  keep(hash, ready);
+  return ready;
 }
 
 // Does the work that is needed once for each module: lists its exports, checks that it has no

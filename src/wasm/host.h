@@ -19,8 +19,10 @@ struct HostOptions {
   std::string cache_folder{};            // for compiled modules; empty: no files are kept
 };
 
-// The paths where Wasmtime is looked for: $PAWL_WASMTIME, .cache/wasmtime beside the program and in
-// the folder above it, then the library path of the system.
+// The paths where Wasmtime is looked for: $PAWL_WASMTIME; .cache/wasmtime beside the program and in
+// the folder above it; lib/pawl and lib of the prefix that the program is installed in (`make
+// install` puts it into the first); then the library path of the system, /usr/local/lib and
+// /usr/lib/pawl.
 std::vector<std::string> usual_libraries();
 
 class Host final : public Runner {
@@ -30,11 +32,20 @@ class Host final : public Runner {
   Result<Outcome> call(BytesView hash, const Fetch& fetch, std::string_view entrypoint,
                        BytesView input, const Limits& limits, UsedFuel& used) override;
   Result<bool> has_export(BytesView hash, const Fetch& fetch, std::string_view name) override;
+  bool is_ready(BytesView hash) override;
   std::string version() const override;
 
  private:
   struct Compiled;  // a module that is ready to be instantiated
-  class Call;       // one call, in a store of its own
+  // A module in memory: ready, or the reason why it never will be.
+  struct Cached {
+    Result<std::shared_ptr<const Compiled>> module;
+    uint64_t used = 0;  // the number of the call that last used it
+  };
+  // The caller holds mutex_.
+  const Cached* find_cached(BytesView hash);
+  void keep(BytesView hash, Result<std::shared_ptr<const Compiled>> module);
+  class Call;  // one call, in a store of its own
   // Loads the library and creates the engine, unless that is done. The caller holds mutex_.
   Result<void> open() const;
   api::Config* make_config() const;
@@ -49,7 +60,8 @@ class Host final : public Runner {
   mutable std::mutex mutex_;
   mutable api::Library lib_;
   mutable api::Engine* engine_ = nullptr;
-  std::map<Bytes, std::shared_ptr<const Compiled>, std::less<>> modules_;
+  std::map<Bytes, Cached, std::less<>> modules_;
+  uint64_t uses_ = 0;
 };
 
 }  // namespace pawl::wasm

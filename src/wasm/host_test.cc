@@ -69,10 +69,18 @@ TEST_F(Wasm, an_endless_loop_fails_with_the_same_error_every_time) {
   EXPECT_EQ(used.fuel, 1'000'000u) << "a call that failed has used fuel too";
 }
 
-TEST_F(Wasm, memory_grows_up_to_the_limit) {
-  // `grow` allocates 1 MiB until it fails, and returns the count as the address of an empty output.
-  auto some = call("loop.wasm", "grow", "", {200'000'000, 8u << 20});
-  EXPECT_TRUE(some) << some.error().message;
+TEST_F(Wasm, memory_grows_to_the_limit_and_no_further) {
+  // The step grows its memory page by page until that fails, and returns the number of its pages.
+  TestModule grows = echo();
+  grows.sections[10] = hex_bytes("03") + sized(hex_bytes("004180080b")) +
+                       sized(hex_bytes("00034041014000417f470d000b41003f00360200410041040b")) +
+                       sized(hex_bytes("000b"));
+  for (const uint64_t mebibytes : {3, 8}) {
+    auto grown = run(grows.bytes(), "step", "", {200'000'000, mebibytes << 20});
+    ASSERT_TRUE(grown) << grown.error().message;
+    const uint64_t pages = mebibytes * 16;
+    EXPECT_EQ(grown->output, Bytes({static_cast<char>(pages), 0, 0, 0}));
+  }
 }
 
 // case 140
@@ -86,7 +94,25 @@ TEST_F(Wasm, nan_is_canonical) {
   EXPECT_EQ(hex(nan->output), "0000c07f");
 }
 
-// case 135, case 138
+// case 135
+TEST_F(Wasm, entrypoints_return_two_values_or_write_them_to_a_pointer) {
+  const TestModule two_values = echo();
+  // (ret, ptr, len) -> (): stores the address and the length of the output at `ret`. Its alloc
+  // returns 64 times the size, so that `ret` and inputs of other sizes do not overlap.
+  TestModule to_pointer = echo();
+  to_pointer.sections[1] = hex_bytes("0360017f017f60037f7f7f00600000");
+  to_pointer.sections[10] = hex_bytes("03") + sized(hex_bytes("0020004106740b")) +
+                            sized(hex_bytes("0020002001360200200020023602040b")) +
+                            sized(hex_bytes("000b"));
+  for (const TestModule& m : {two_values, to_pointer})
+    for (const char* input : {"", "in", "a longer input"}) {
+      auto r = run(m.bytes(), "step", input);
+      ASSERT_TRUE(r) << r.error().message;
+      EXPECT_EQ(r->output, input);
+    }
+}
+
+// case 138
 TEST_F(Wasm, every_call_gets_a_new_instance) {
   // The module counts its calls in a global variable and returns the count, which is always one.
   const Bytes counts = *unhex(

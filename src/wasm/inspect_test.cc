@@ -28,6 +28,40 @@ TEST(inspect, start_functions_are_refused_at_upload_only) {
   EXPECT_EQ(refusal(m.bytes()), "accepted");
 }
 
+TEST(inspect, imports_are_refused_by_name) {
+  TestModule m = echo();
+  m.sections[2] = hex_bytes("0103656e76036e6f770002");  // (import "env" "now" (func (type 2)))
+  auto upload = check_upload(m.bytes());
+  ASSERT_FALSE(upload);
+  EXPECT_EQ(upload.error().code, Code::unprocessable);
+  EXPECT_NE(upload.error().message.find("imports 'env.now'"), std::string::npos)
+      << upload.error().message;
+  EXPECT_EQ(refusal(m.bytes()), "accepted");
+}
+
+TEST(inspect, a_module_must_export_what_its_workflows_call) {
+  auto why_not = [](const Bytes& module, const std::set<std::string>& entrypoints) {
+    auto checked = check_module(module, entrypoints);
+    return checked ? "accepted" : checked.error().message;
+  };
+  EXPECT_EQ(why_not(echo().bytes(), {"step"}), "accepted");
+  EXPECT_EQ(why_not(echo().bytes(), {"close", "open", "step"}),
+            "wasm runtime error: the module does not export the function 'close', the function "
+            "'open'");
+  TestModule none = echo();
+  none.sections[7] = hex_bytes("00");
+  EXPECT_EQ(why_not(none.bytes(), {"step"}),
+            "wasm runtime error: the module does not export the memory 'memory', the function "
+            "'alloc', the function 'step'");
+  // An export of another kind is not the function: `step` is the memory here.
+  TestModule odd = echo();
+  odd.sections[7] = hex_bytes("03066d656d6f7279020005616c6c6f6300000473746570") + hex_bytes("0200");
+  EXPECT_EQ(why_not(odd.bytes(), {"step"}),
+            "wasm runtime error: the module does not export the function 'step'");
+  for (const Bytes& bytes : {Bytes(), Bytes("text"), Bytes("\0asm", 4)})
+    EXPECT_NE(why_not(bytes, {}).find("not a WASM module"), std::string::npos);
+}
+
 TEST(inspect, too_many_functions_are_refused) {
   TestModule m = echo();
   m.sections[3] = leb(kMaxFunctions + 1) + Bytes(kMaxFunctions + 1, '\2');

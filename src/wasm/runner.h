@@ -39,6 +39,8 @@ class Runner {
                                BytesView input, const Limits& limits, UsedFuel& used) = 0;
   virtual Result<bool> has_export(BytesView hash, const Fetch& fetch, std::string_view name) = 0;
   virtual std::string version() const = 0;  // "wasmtime 50.0.1"; empty when it is not installed
+  // True when call() need not compile the module or read it from a file first, or fails anyway.
+  virtual bool is_ready(BytesView) { return true; }
 };
 
 }  // namespace pawl::wasm

@@ -48,4 +48,12 @@ inline TestModule echo(const Bytes& extra = hex_bytes("000b")) {
   return m;
 }
 
+// A module whose functions `step` and `trap` return the input. Modules with other marks have other
+// bytes.
+inline Bytes step_and_trap(const Bytes& mark = {}) {
+  TestModule m = echo();
+  m.sections[7] = hex_bytes("04066d656d6f7279020005616c6c6f6300000473746570000104747261700001");
+  return m.bytes() + '\0' + sized(sized("mark") + mark);
+}
+
 }  // namespace pawl::wasm

@@ -196,6 +196,9 @@ Match Router::find(std::string_view method, std::string_view path) const {
 }
 
 const Dialect* Router::corner(std::string_view path) const {
+  // "//v1/x" is no route, but whoever asked for it speaks the dialect of "/v1".
+  while (path.starts_with("//"))
+    path.remove_prefix(1);
   for (const Dialect& dialect : dialects_) {
     if (owns(dialect.prefix, path)) return &dialect;
   }

@@ -16,7 +16,15 @@ struct Route {
   Handler handle;
   std::string doc;    // one sentence for the reference
   bool open = false;  // true: no authentication (health, token endpoints)
+  // True: the handler may read many rows or compute for long. It runs on a thread for long reads
+  // and not on the I/O thread, which would serve nobody else meanwhile.
+  bool slow = false;
 };
+
+inline Route slow(Route route) {
+  route.slow = true;
+  return route;
+}
 
 // The CORS answer for one origin. With an empty `allow_origin` no CORS header is sent.
 struct Cors {

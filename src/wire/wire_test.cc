@@ -104,6 +104,7 @@ TEST(router, the_dialect_of_the_longest_prefix_words_the_refusal) {
   EXPECT_EQ(ask(router, "GET", "/v1/worldsx"), "one:NOT_FOUND");
   EXPECT_EQ(ask(router, "GET", "/web/x"), "three:NOT_FOUND");
   EXPECT_EQ(ask(router, "GET", "/v1"), "one:NOT_FOUND");
+  EXPECT_EQ(ask(router, "GET", "//v1/worlds/a"), "two:NOT_FOUND");
   int status = 0;
   EXPECT_EQ(ask(router, "GET", "/elsewhere", &status), "404 page not found\n");
   EXPECT_EQ(status, 404);

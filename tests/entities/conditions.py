@@ -2,7 +2,7 @@
 
 It is written from the contract, not from the server's code. Where the contract says nothing, the model copies the server and so
 cannot find a fault: a number in an operand is written with an exponent only from 1e21 on; two `[*]` in a path give one flat
-list; a search may have array conditions; IS_NULL, NOT_NULL and lengths accept any operand."""
+list; a search may have array conditions; IS_NULL and NOT_NULL accept any operand."""
 import re
 
 from schema import DECIMALS, INTEGERS, Num, class_of, dump, paths, widens
@@ -203,12 +203,12 @@ def refusals(c, node):
         return set()
     fields = paths(node)
     path = '$.' + '.'.join(steps_of(c['jsonPath'])).replace('.*', '[*]')
-    if c['type'] == 'array':
-        path += '[*]'
+    known = lambda p: p in fields or any(f.startswith(p + '.') for f in fields)
     found = set()
-    if path not in fields and not any(f.startswith(path + '.') for f in fields):
+    # An array condition may name any field, or an array, and its values may have any type.
+    if not known(path) and not (c['type'] == 'array' and known(path + '[*]')):
         found.add('INVALID_FIELD_PATH')
-    ignored = c['type'] == 'simple' and (path.endswith('[*]') or operator_of(c) in ('IS_NULL', 'NOT_NULL'))
-    if path in fields and not ignored and not fits(c['values'] if c['type'] == 'array' else c.get('value'), fields[path]):
+    ignored = c['type'] == 'array' or operator_of(c) in ('IS_NULL', 'NOT_NULL')
+    if path in fields and not ignored and not fits(c.get('value'), fields[path]):
         found.add('CONDITION_TYPE_MISMATCH')
     return found

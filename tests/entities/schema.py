@@ -1,8 +1,8 @@
 """A model of the schemas of the entities face: numbers with their digits, types, inference, widening, change levels.
 
 It is written from the contract, as a second implementation of what src/faces/entities/model does. The contract does not say, and this model
-copies from the server, that null, and a type which widens to one of the model's types, need no change level."""
-import copy, json
+copies from the server, that null at a scalar, and a type which widens to one of the model's types, need no change level."""
+import copy, functools, json
 from decimal import Decimal
 
 INTEGERS = ['INTEGER', 'LONG', 'BIG_INTEGER', 'UNBOUND_INTEGER']
@@ -108,11 +108,12 @@ class Node:
     """One node of a model. `kind` is 'object', 'array', 'scalar', or 'null' while only null was seen. `width` is the largest
     length of an array."""
 
-    def __init__(self, kind, types=(), fields=None, element=None, width=0):
+    def __init__(self, kind, types=(), fields=None, element=None, width=0, nullable=False):
         self.kind, self.types, self.fields, self.element, self.width = kind, set(types), fields or {}, element, width
+        self.nullable = nullable  # an object or array beside which a sample had null
 
     def facts(self):
-        return (self.kind, sorted(self.types), {k: f.facts() for k, f in self.fields.items()}, self.element and self.element.facts(), self.width)
+        return (self.kind, sorted(self.types), {k: f.facts() for k, f in self.fields.items()}, self.element and self.element.facts(), self.width, self.nullable)
 
     def clone(self):
         return copy.deepcopy(self)
@@ -130,9 +131,10 @@ def infer(value):
     if isinstance(value, dict):
         return Node('object', fields={k: infer(v) for k, v in value.items()})
     if isinstance(value, list):
-        element = Node('null', {'NULL'})
-        for v in value:
-            element = merge(element, infer(v))
+        shapes = [infer(v) for v in value if v is not None]
+        element = functools.reduce(merge, shapes) if shapes else Node('null', {'NULL'})
+        if shapes and None in value:
+            element = merge(element, Node('null', {'NULL'}))
         return Node('array', element=element, width=len(value))
     t = class_of(value)
     return Node('null' if t == 'NULL' else 'scalar', {t})
@@ -140,28 +142,32 @@ def infer(value):
 
 def merge(a, b):
     """The model of both samples together. The contract does not say what happens when their kinds differ, so callers avoid it."""
-    if a.kind == 'null':
-        return b.clone()
-    if b.kind == 'null':
-        return a.clone()
+    if a.kind == 'null' or b.kind == 'null':
+        known = (b if a.kind == 'null' else a).clone()
+        known.nullable = known.kind in ('object', 'array')
+        return known
     assert a.kind == b.kind, (a.kind, b.kind)
     if a.kind == 'scalar':
         return Node('scalar', collapse(a.types | b.types))
     if a.kind == 'array':
-        return Node('array', element=merge(a.element, b.element), width=max(a.width, b.width))
+        # An empty array says nothing about the elements of another.
+        element = merge(a.element, b.element) if a.width and b.width else (b if b.width else a).element.clone()
+        return Node('array', element=element, width=max(a.width, b.width), nullable=a.nullable or b.nullable)
     fields = {k: v.clone() for k, v in a.fields.items()}
     for k, v in b.fields.items():
         fields[k] = merge(fields[k], v) if k in fields else v.clone()
-    return Node('object', fields=fields)
+    return Node('object', fields=fields, nullable=a.nullable or b.nullable)
 
 
 def check_strict(node, value, problems):
     """Collects the codes that a strict model may refuse this value with."""
+    wrong = 'BAD_REQUEST' if node.kind in ('object', 'array') else 'INCOMPATIBLE_TYPE'
     if value is None:
-        return
-    if isinstance(value, dict):
+        if wrong == 'BAD_REQUEST' and not node.nullable:
+            problems.add(wrong)
+    elif isinstance(value, dict):
         if node.kind != 'object':
-            problems |= {'BAD_REQUEST', 'INCOMPATIBLE_TYPE'}
+            problems.add(wrong)
             return
         for k, v in value.items():
             if k not in node.fields:
@@ -170,32 +176,36 @@ def check_strict(node, value, problems):
                 check_strict(node.fields[k], v, problems)
     elif isinstance(value, list):
         if node.kind != 'array':
-            problems |= {'BAD_REQUEST', 'INCOMPATIBLE_TYPE'}
+            problems.add(wrong)
             return
         for v in value:
             check_strict(node.element, v, problems)
     elif node.kind in ('object', 'array'):
-        problems |= {'BAD_REQUEST', 'INCOMPATIBLE_TYPE'}
+        problems.add(wrong)
     elif not any(widens(class_of(value), t) for t in node.types):
         problems.add('INCOMPATIBLE_TYPE')
 
 
 def needs(node, seen, in_array, found):
     """Collects the change levels that the seen value needs, and POLYMORPHIC_SLOT for a change of kind, which no level allows."""
+    own = 'ARRAY_ELEMENTS' if in_array else 'TYPE'
     if seen.kind == 'null':
+        if node.kind in ('object', 'array') and not node.nullable:
+            found.add(own)
         return
     if node.kind == 'null':
-        found.add('ARRAY_ELEMENTS' if in_array else 'TYPE')
+        found.add(own)
         return
     if node.kind != seen.kind:
         found.add('POLYMORPHIC_SLOT')
     elif node.kind == 'scalar':
         if collapse(node.types | seen.types) != node.types:
-            found.add('ARRAY_ELEMENTS' if in_array else 'TYPE')
+            found.add(own)
     elif node.kind == 'array':
         if seen.width > node.width:
             found.add('ARRAY_LENGTH')
-        needs(node.element, seen.element, True, found)
+        if seen.width:
+            needs(node.element, seen.element, True, found)
     else:
         for k, v in seen.fields.items():
             if k not in node.fields:

@@ -9,7 +9,7 @@ import threading
 from pawl import Client, JobFailed, Worker
 
 ORDER = {
-    'id': 'order', 'name': 'Order', 'steps': [
+    'id': 'example-order', 'name': 'Order', 'steps': [
         {'id': 'charge', 'name': 'Charge the card', 'type': 'SERVICE_TASK', 'jobType': 'charge', 'retryCount': 3, 'nextStep': 'ship'},
         {'id': 'ship', 'name': 'Ship the parcel', 'type': 'SERVICE_TASK', 'jobType': 'ship', 'nextStep': 'done'},
         {'id': 'done', 'name': 'Done', 'type': 'END'}]}
@@ -32,7 +32,7 @@ def main() -> None:
 
     client = Client(url)
     client.deploy(ORDER)
-    order = client.start('order', {'amount': 40}, business_key='order-1001')
+    order = client.start('example-order', {'amount': 40}, business_key='order-1001')
     working = threading.Thread(target=worker.run, kwargs={'signals': False})
     working.start()
     done = client.wait(order.id)

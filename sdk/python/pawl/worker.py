@@ -184,5 +184,5 @@ class Worker:
 
 
 def _attempt(job: Job) -> str:
-    """A job keeps its id when it is retried; each attempt has its own number of retries left."""
+    """Servers before attempts had ids of their own keep the id of a retried job; each attempt has its own number of retries left."""
     return f'{job.id}/{job.retries_left}'

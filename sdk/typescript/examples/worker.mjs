@@ -3,7 +3,7 @@
 import { Client, JobFailed, Worker } from '../src/index.js';
 
 const ORDER = {
-  id: 'order', name: 'Order', steps: [
+  id: 'example-order', name: 'Order', steps: [
     { id: 'charge', name: 'Charge the card', type: 'SERVICE_TASK', jobType: 'charge', retryCount: 3, nextStep: 'ship' },
     { id: 'ship', name: 'Ship the parcel', type: 'SERVICE_TASK', jobType: 'ship', nextStep: 'done' },
     { id: 'done', name: 'Done', type: 'END' },
@@ -21,7 +21,7 @@ worker.job('ship', async (job) => ({ parcel: `P-${job.variables.chargeId.slice(-
 
 const client = new Client(url);
 await client.deploy(ORDER);
-const order = await client.start('order', { amount: 40 }, { businessKey: 'order-1001' });
+const order = await client.start('example-order', { amount: 40 }, { businessKey: 'order-1001' });
 const working = worker.run({ signals: false });
 const done = await client.wait(order.id);
 console.log(done.status, JSON.stringify(done.variables));

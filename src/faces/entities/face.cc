@@ -36,7 +36,7 @@ Face::Face(KernelAccess& kernel, Background& background, FaceOptions options)
       options_(std::move(options)),
       members_(kernel, background, options_.members),
       counts_(kernel),
-      service_(kernel, members_, counts_, background, options_.background_threads),
+      service_(kernel, members_, counts_, background, options_.background_threads, options_.charge),
       result_streams_(background) {
   members_.start();
 }

@@ -50,7 +50,8 @@ struct FaceOptions {
   // all).
   bool cors = true;
   std::string cors_origins{};
-  size_t background_threads = 2;
+  size_t background_threads = 3;  // for searches; one tenant has at most two of them
+  ChargeFor charge{};             // counts the results of searches in progress
   // The tenant that operates the server: its admins may make clients of other tenants and manage
   // the keys that serve all tenants. Empty: no tenant.
   std::string operator_tenant{};
@@ -77,6 +78,7 @@ class Face {
   Members& members() { return members_; }
   Service& service() { return service_; }
   ResultStreams& result_streams() { return result_streams_; }
+  StreamSlots& stream_slots() { return stream_slots_; }
   const FaceOptions& options() const { return options_; }
 
   std::vector<wire::Route> routes();
@@ -90,6 +92,7 @@ class Face {
   Members members_;
   Counts counts_;
   Service service_;
+  StreamSlots stream_slots_;
   ResultStreams result_streams_;
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 
 #include "faces/entities/face.h"
 #include "faces/entities/program.h"
@@ -29,7 +30,9 @@ class TestKernelAccess final : public KernelAccess {
       auto [next, answer] = std::move(line_.front());
       line_.pop_front();
       kernel_.tick(now_ += kMillisecond);
+      const auto begin = std::chrono::steady_clock::now();
       kernel_.run(std::move(next), std::move(answer));
+      last_turn = std::chrono::steady_clock::now() - begin;
       commit(lock);
     }
     running_ = false;
@@ -62,6 +65,7 @@ class TestKernelAccess final : public KernelAccess {
   Program program;
   Outbox* members = nullptr;
   std::vector<Effect> timers;
+  std::chrono::nanoseconds last_turn{};  // how long the kernel ran the last input
 
  private:
   void commit(std::unique_lock<std::recursive_mutex>& lock) {

@@ -91,13 +91,13 @@ Result<Bytes> Program::write(Turn& turn, const Input& input) const {
   transaction->tx = transaction->joined ? transaction->command->tx : turn.dice().uuid1(turn.now());
   transaction->entry_tx = transaction->tx;
   turn.scratch() = transaction;
-  return Machine(turn, *transaction, options_.max_state_visits).run();
+  return Machine(turn, *transaction, options_).run();
 }
 
 Result<Bytes> Program::receipt(Turn& turn, const Input& input) const {
   if (auto transaction = std::static_pointer_cast<Transaction>(turn.scratch())) {
     TRY(CallResult result, decode_call_result(input.body));
-    return Machine(turn, *transaction, options_.max_state_visits).resume(result);
+    return Machine(turn, *transaction, options_).resume(result);
   }
   if (input.verb == "timer") return timer(turn, input);
   Key key = pending_key(input.caller.tenant, input.settles);
@@ -108,8 +108,7 @@ Result<Bytes> Program::receipt(Turn& turn, const Input& input) const {
   auto transaction = std::make_shared<Transaction>(std::move(decoded));
   turn.scratch() = transaction;
   turn.erase(key);
-  return Machine(turn, *transaction, options_.max_state_visits)
-      .run_second_transaction(result, input.settles);
+  return Machine(turn, *transaction, options_).run_second_transaction(result, input.settles);
 }
 
 Result<Bytes> Program::timer(Turn& turn, const Input& input) const {
@@ -129,7 +128,7 @@ Result<Bytes> Program::timer(Turn& turn, const Input& input) const {
   transaction->entry_tx = transaction->tx;
   transaction->settles = true;
   turn.scratch() = transaction;
-  return Machine(turn, *transaction, options_.max_state_visits).run();
+  return Machine(turn, *transaction, options_).run();
 }
 
 }  // namespace pawl::entities

@@ -2,13 +2,10 @@
 // The program of the entities face: the verb `write` runs the machine, the short verbs are
 // functions in one table.
 
+#include "faces/entities/flow/options.h"
 #include "kernel/program.h"
 
 namespace pawl::entities {
-
-struct ProgramOptions {
-  int max_state_visits = 10;
-};
 
 class Program final : public pawl::Program {
  public:

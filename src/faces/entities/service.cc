@@ -16,16 +16,18 @@ namespace pawl::entities {
 static constexpr size_t kMaxWaitingTasks = 1000;
 // Search jobs, removals and index fills that run at the same time. They have no deadline, so they
 // have threads of their own: searches that a client waits for never wait for them.
-static constexpr size_t kJobThreads = 2;
+static constexpr size_t kJobThreads = 3;
 // Time that a search may take while its client waits.
 static constexpr Time kSearchTime = 30 * kSecond;
 
 Service::Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background,
-                 size_t threads)
-    : kernel_(kernel),
+                 size_t threads, ChargeFor charge)
+    : charge_(std::move(charge)),
+      kernel_(kernel),
       members_(members),
       counts_(counts),
       background_(background),
+      access_(background.pool("access", 1, kMaxWaitingTasks)),
       jobs_(background.pool("entity jobs", kJobThreads, kMaxWaitingTasks)),
       pool_(background.pool("entities", threads, kMaxWaitingTasks)) {}
 
@@ -33,49 +35,63 @@ Service::~Service() { stop(); }
 
 void Service::stop() {
   stopping_ = true;
-  std::unique_ptr<BackgroundPool> pool, jobs;
+  std::unique_ptr<BackgroundPool> pool, jobs, access;
   {
     std::lock_guard lock(pool_mutex_);
     pool = std::move(pool_);
     jobs = std::move(jobs_);
+    access = std::move(access_);
   }
   // Waits for the running tasks. A task may add another one, so pool_mutex_ is released before.
   pool.reset();
   jobs.reset();
+  access.reset();
 }
 
-static Result<void> add_task(BackgroundPool* pool, BackgroundPool::Task task) {
-  if (pool && pool->add(std::move(task))) return {};
-  return fail(Code::exhausted, "TOO_MANY_SEARCHES",
+static Result<void> add_task(BackgroundPool* pool, std::string_view owner, std::string reason,
+                             BackgroundPool::Task task) {
+  if (pool && pool->add(owner, std::move(task))) return {};
+  return fail(Code::exhausted, std::move(reason),
               "too many background tasks are waiting; retry later");
 }
 
-Result<void> Service::run_in_background(BackgroundPool::Task task) {
+Result<void> Service::run_access(std::string_view owner, BackgroundPool::Task task) {
   std::lock_guard lock(pool_mutex_);
-  return add_task(pool_.get(), std::move(task));
+  return add_task(access_.get(), owner, "TOO_MANY_TASKS", std::move(task));
 }
 
-Result<void> Service::run_job(BackgroundPool::Task task) {
+Result<void> Service::run_job(std::string_view tenant, BackgroundPool::Task task) {
   std::lock_guard lock(pool_mutex_);
-  return add_task(jobs_.get(), std::move(task));
+  return add_task(jobs_.get(), tenant, "TOO_MANY_SEARCHES", std::move(task));
 }
 
 Result<void> Service::run_query(Query query, ClientLeft left, QueryTask task) {
-  return run_in_background(
-      [this, query = std::move(query), left = std::move(left), task = std::move(task)]() mutable {
-        const Time deadline = background_.steady_now() + kSearchTime;
-        query.proceed = [this, left, deadline]() -> Result<void> {
-          if (stopping_ || (left && *left))
-            return fail(Code::unavailable, "SEARCH_ABANDONED",
-                        "the server stops, or the client has left");
-          if (background_.steady_now() < deadline) return {};
-          return fail(Code::unprocessable, kSearchTooLong,
-                      fmt::format("the search took more than {} seconds: use an index, fewer "
-                                  "conditions, or a search job",
-                                  kSearchTime / kSecond));
-        };
-        task(query);
-      });
+  const std::string tenant = query.tenant;
+  BackgroundPool::Task run = [this, query = std::move(query), left = std::move(left),
+                              task = std::move(task)]() mutable {
+    const Time deadline = background_.steady_now() + kSearchTime;
+    query.proceed = [this, left, deadline]() -> Result<void> {
+      if (stopping_ || (left && *left))
+        return fail(Code::unavailable, "SEARCH_ABANDONED",
+                    "the server stops, or the client has left");
+      if (background_.steady_now() < deadline) return {};
+      return fail(Code::unprocessable, kSearchTooLong,
+                  fmt::format("the search took more than {} seconds: use an index, fewer "
+                              "conditions, or a search job",
+                              kSearchTime / kSecond));
+    };
+    MemoryCharge results = charge(MemoryUse::searches, query.tenant);
+    query.hold = [&results](size_t bytes) -> Result<void> {
+      if (results.resize(results.bytes() + bytes)) return {};
+      return fail(Code::exhausted, "SEARCH_MEMORY",
+                  "the results of searches use up the server's memory for them "
+                  "(--memory-budget), or the tenant's share of it; ask for fewer at a time, "
+                  "sort fewer, or retry later");
+    };
+    task(query);
+  };
+  std::lock_guard lock(pool_mutex_);
+  return add_task(pool_.get(), tenant, "TOO_MANY_SEARCHES", std::move(run));
 }
 
 void Service::submit(const RequestContext& context, Input input, Done done) {
@@ -109,7 +125,54 @@ Result<void> Service::may_join(const RequestContext& context) const {
   return token_over();
 }
 
+static std::unexpected<Error> too_many_fields(std::string_view what) {
+  return fail(Code::invalid, "BAD_REQUEST",
+              fmt::format("{} may have {} fields: split it, or keep the rest as text", what,
+                          limits::kDocumentFields));
+}
+
+Result<void> Service::check_growth(std::string_view tenant, std::string_view model, int32_t version,
+                                   const json::Value& document) const {
+  TRY(ModelPtr known, this->model(tenant, model, version));
+  if (!known || known->fields < limits::kDocumentFields) return {};
+  if (known->locked && known->level == ChangeLevel::none) return {};
+  if (fits(known->shape, document)) return {};
+  return too_many_fields(fmt::format("model {} version {}", model, version));
+}
+
+Result<void> Service::check_fields(const RequestContext& context, const Command& command) const {
+  // A text with that many fields has at least six bytes for each.
+  constexpr size_t kSmallText = 6 * limits::kDocumentFields;
+  for (const Item& item : command.items) {
+    if (item.op == Item::fire || item.op == Item::due) continue;
+    size_t count = item.data.size() < kSmallText ? 0 : json::count_members(item.value);
+    std::string model = item.model;
+    int32_t version = item.version;
+    if (item.op != Item::create) {
+      TRY(Cell cell, kernel_.read(entity_key(context.caller.tenant, item.id)));
+      EntityView stored;
+      if (!cell.exists() || !view_entity(cell.value(), stored)) continue;
+      model = stored.model;
+      version = stored.version;
+      // A patch adds to the fields that are there.
+      if (item.op == Item::patch && stored.data.size() + item.data.size() >= kSmallText)
+        count = json::count_members(item.value) + condition::count_members(stored.data);
+    }
+    if (count > limits::kDocumentFields) return too_many_fields("a document");
+    TRY_OK(check_growth(context.caller.tenant, model, version, item.value));
+  }
+  return {};
+}
+
+Result<void> Service::check_sample(const RequestContext& context, const json::Value& body) const {
+  const json::Value* sample = body.find("sample");
+  if (!sample) return {};
+  if (json::count_members(*sample) > limits::kDocumentFields) return too_many_fields("a sample");
+  return check_growth(context.caller.tenant, model_name(body), model_version(body), *sample);
+}
+
 void Service::write(const RequestContext& context, Command command, Done done) {
+  if (auto good = check_fields(context, command); !good) return done(fail(std::move(good.error())));
   Input input;
   input.verb = "write";
   if (!context.token.empty()) {
@@ -136,6 +199,8 @@ static bool joins_transaction(std::string_view verb) {
 // A verb outside the list runs in a transaction of its own, but the token must be valid all the
 // same.
 void Service::act(const RequestContext& context, std::string verb, json::Value body, Done done) {
+  if (verb == "model.import")
+    if (auto good = check_sample(context, body); !good) return done(fail(std::move(good.error())));
   Input input;
   input.verb = std::move(verb);
   if (!context.token.empty()) {
@@ -320,9 +385,7 @@ Result<StoredEntity> Service::find(std::string_view tenant, std::string_view id,
     TRY(found.cell, kernel_.read(key));
   }
   if (!found.cell.exists()) return fail(entity_not_found(id));
-  if (!view_entity(found.cell.value(), found.view))
-    return fail(Code::corrupt, "BAD_ENTITY",
-                fmt::format("entity {} cannot be read; run `pawl verify`", id));
+  if (!view_entity(found.cell.value(), found.view)) return fail(unreadable_entity(id));
   return found;
 }
 
@@ -365,10 +428,11 @@ Result<std::shared_ptr<const condition::Condition>> Service::condition(std::stri
                                                                        int32_t version,
                                                                        const json::Value& text,
                                                                        bool strict) const {
-  TRY(condition::Condition compiled, condition::Condition::compile(text));
+  TRY(condition::Condition compiled, condition::Condition::compile_for_search(text));
   TRY_OK(compiled.check_size());
   TRY(ModelPtr known, model(tenant, name, version));
   if (known) TRY_OK(check_condition(compiled, *known, strict));
+  TRY_OK(compiled.check_operands());
   return std::make_shared<const condition::Condition>(std::move(compiled));
 }
 
@@ -397,8 +461,9 @@ Result<SearchAnswer> Service::run_search(const Query& query) const {
   TRY(answer.plan, search(kernel_.snapshot(), query, known.get(), [&](const EntityView& e) {
         append_envelope(answer.lines, e, false);
         answer.lines += '\n';
-        return true;
+        return answer.lines.size() <= limits::kWholeResultBytes;
       }));
+  if (answer.lines.size() > limits::kWholeResultBytes) return result_too_large();
   return answer;
 }
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/memory_budget.h"
 #include "faces/entities/audit/audit.h"
 #include "faces/entities/audit/history.h"
 #include "faces/entities/flow/command.h"
@@ -50,8 +51,12 @@ class Service {
  public:
   // `threads`: how many background tasks run at a time.
   Service(KernelAccess& kernel, Members& members, Counts& counts, Background& background,
-          size_t threads);
+          size_t threads, ChargeFor charge = {});
   ~Service();
+  // An empty charge for the memory of a tenant.
+  MemoryCharge charge(MemoryUse use, const std::string& tenant) const {
+    return charge_for(charge_, use, tenant);
+  }
   // Drops the background tasks that wait, tells long ones to end early and waits for them.
   void stop();
 
@@ -132,9 +137,10 @@ class Service {
   // Continues to fill the indexes that were not complete when the server stopped.
   Result<void> resume_filling_indexes();
 
-  // Runs a task that takes too long for the thread of a request: a scan, a key pair. Fails with
-  // TOO_MANY_SEARCHES when too many tasks wait.
-  Result<void> run_in_background(BackgroundPool::Task task);
+  // Runs work for logins, machine clients and keys that takes too long for the thread of a request:
+  // hashes of secrets are slow on purpose. One task runs at a time; the owner that used the least
+  // time comes first. Fails with TOO_MANY_TASKS when too many tasks of the owner wait.
+  Result<void> run_access(std::string_view owner, BackgroundPool::Task task);
   // Runs a search that a client waits for. `task` gets the query with a `proceed` that ends the
   // search after 30 seconds, when the server stops, and when `left` becomes true. `left` is shared
   // with the connection; null: the client stays.
@@ -149,6 +155,12 @@ class Service {
  private:
   struct Chunks;
   void next_chunk(std::shared_ptr<Chunks> chunks);
+  // Refuse documents and models with more than limits::kDocumentFields fields. They are checked
+  // here and not in the turn, so that a journal with larger ones can still be verified.
+  Result<void> check_fields(const RequestContext& context, const Command& command) const;
+  Result<void> check_sample(const RequestContext& context, const json::Value& body) const;
+  Result<void> check_growth(std::string_view tenant, std::string_view model, int32_t version,
+                            const json::Value& document) const;
   void submit(const RequestContext& context, Input input, Done done);
   // Inside a transaction, asks the verb first. The verb answers with nothing when the transaction
   // has no version of its own; then, and outside of transactions, `show` shows the committed one.
@@ -162,10 +174,11 @@ class Service {
   Result<Bytes> remove_many(const RequestContext& context, const Query& query, const Model& model,
                             bool verbose);
   void fill_indexes(const std::string& tenant, const std::string& name, int32_t version);
-  // Runs a long task that no client waits for.
-  Result<void> run_job(BackgroundPool::Task task);
+  // Runs a long task of a tenant that no client waits for.
+  Result<void> run_job(std::string_view tenant, BackgroundPool::Task task);
   void run_search_job(const std::string& tenant, const std::string& id, const Query& query);
 
+  const ChargeFor charge_;
   KernelAccess& kernel_;
   Members& members_;
   Counts& counts_;
@@ -175,8 +188,9 @@ class Service {
   std::atomic<bool> stopping_ = false;
   Background& background_;
   std::mutex pool_mutex_;
-  std::unique_ptr<BackgroundPool> jobs_;  // null after stop()
-  std::unique_ptr<BackgroundPool> pool_;  // null after stop(); last: its tasks use the rest
+  std::unique_ptr<BackgroundPool> access_;  // null after stop()
+  std::unique_ptr<BackgroundPool> jobs_;    // null after stop()
+  std::unique_ptr<BackgroundPool> pool_;    // null after stop(); last: its tasks use the rest
 };
 
 }  // namespace pawl::entities

@@ -142,6 +142,11 @@ Response refuse_unrouted(const Request& request, const Error& error, std::string
 
 }  // namespace
 
+constinit const Face::Handle Face::kScans[] = {
+    &Face::index,          &Face::list,       &Face::history,
+    &Face::children,       &Face::ancestors,  &Face::children_of,
+    &Face::list_instances, &Face::list_rules, &Face::list_types};
+
 void Face::head(Request&, Respond& respond) { respond(only("GET")); }
 
 std::vector<wire::Route> Face::routes() {
@@ -152,8 +157,10 @@ std::vector<wire::Route> Face::routes() {
       if (auto redirect = redirect_to_clean_path(request)) return respond(*std::move(redirect));
       (this->*handle)(request, respond);
     };
-    out.push_back(
-        {std::string(method), std::move(pattern), std::move(handler), std::string(doc), false});
+    out.push_back({std::string(method), std::move(pattern), std::move(handler), std::string(doc)});
+    // Reads of more than one instance scan rows.
+    const auto* many = std::find(std::begin(kScans), std::end(kScans), handle);
+    out.back().slow = many != std::end(kScans);
   };
   for (const Row& row : kRows) {
     std::string pattern(row.pattern);

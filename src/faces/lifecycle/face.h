@@ -32,6 +32,7 @@ class Face {
     std::string_view doc;
   };
   static const Row kRows[28];
+  static const Handle kScans[9];  // handlers that read more than one instance
 
   // Operator API.
   void index(wire::Request& request, wire::Respond& respond);

@@ -37,6 +37,9 @@ inline constexpr size_t kWatchPage = 256;
 inline constexpr size_t kWatchBufferedBytes = 1024 * 1024;
 // Drift warnings remembered as logged. When the set is full it is cleared and warnings repeat.
 inline constexpr size_t kRememberedDrifts = 100'000;
+// Work of the variables and conditions of all actions in one turn: bytes that are read, copied and
+// made. A text may name a large variable a million times.
+inline constexpr size_t kRuleWork = 64 * 1024 * 1024;
 // Actions of one rule: all of them run in one turn.
 inline constexpr size_t kActions = 64;
 

@@ -1,6 +1,8 @@
 // Explains one job: what it waits for, and when it may run. Read from the instance, the limiter and
 // the work queue; nothing is written.
 
+#include <deque>
+
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/service.h"
 #include "faces/processes/state/limiter.h"
@@ -68,6 +70,36 @@ std::string explain_open(Words& words, const WorkQueue::Place& place) {
 
 }  // namespace
 
+// Plays the order in which the limiter lets its jobs run, until it comes to this one.
+Result<size_t> Service::waiting_position(std::string_view tenant, const LimitUse& use,
+                                         const Limiter& limiter, const WaitingJob& job,
+                                         std::string_view effect_id) const {
+  size_t position = 1;
+  for (const Limiter::Level& level : limiter.levels) {
+    if (level.priority < job.priority) break;
+    std::deque<std::string> heads;  // the first job of each lane, in the order of turns
+    for (std::string name = level.first; !name.empty() && heads.size() <= kCounted;) {
+      Lane lane = level.plain;
+      if (name != kPlainLane) {
+        TRY(auto found,
+            read_as<Lane>(kernel_, lane_key(tenant, use, level.priority, name), decode_lane));
+        lane = found ? *found : Lane{};
+      }
+      if (!lane.first.empty()) heads.push_back(lane.first);
+      name = lane.after;
+    }
+    while (!heads.empty()) {
+      if (heads.front() == effect_id || position > kCounted) return position;
+      TRY(auto ahead,
+          read_as<WaitingJob>(kernel_, waiting_key(tenant, heads.front()), decode_waiting));
+      heads.pop_front();
+      if (ahead && !ahead->after.empty()) heads.push_back(ahead->after);
+      ++position;
+    }
+  }
+  return position;
+}
+
 // The job waits for its limiter.
 Result<std::string> Service::explain_waiting(std::string_view tenant, const LimitUse& use,
                                              const WaitingJob& job,
@@ -75,15 +107,7 @@ Result<std::string> Service::explain_waiting(std::string_view tenant, const Limi
   TRY(auto limiter, read_as<Limiter>(kernel_, limiter_key(tenant, use), decode_limiter));
   if (!limiter)
     return fail(Code::unavailable, "CHANGED", "the job is changing at this moment: ask again");
-  size_t position = 1;
-  for (const Limiter::Level& level : limiter->levels) {
-    if (level.priority < job.priority || position > kCounted) break;
-    for (std::string id = level.first; !id.empty() && id != effect_id && position <= kCounted;
-         ++position) {
-      TRY(auto ahead, read_as<WaitingJob>(kernel_, waiting_key(tenant, id), decode_waiting));
-      id = ahead ? ahead->after : "";
-    }
-  }
+  TRY(size_t position, waiting_position(tenant, use, *limiter, job, effect_id));
   json::Array holders;
   TRY_OK(kernel_.snapshot().scan(running_prefix(tenant, use), [&](BytesView key, const Cell&) {
     holders.push_back(json::Value(parts_of(key).back().substr(0, 26)));
@@ -136,20 +160,10 @@ Result<std::string> Service::explain_ended(std::string_view tenant, const Instan
 }
 
 Result<std::string> Service::explain(std::string_view tenant, std::string_view job_id) const {
-  auto missing = [&] {
-    return fail(Code::not_found, "NO_JOB", "job \"" + std::string(job_id) + "\" not found");
-  };
-  auto parsed = parse_ordinal_id(job_id);
-  if (!parsed) return missing();
-  auto found = instance(tenant, parsed->instance_id);
-  if (!found && found.error().code == Code::not_found) return missing();
-  if (!found) return fail(std::move(found.error()));
-  const Instance& i = **found;
-  if (parsed->ordinal == 0 || parsed->ordinal > i.ordinals) return missing();
-  auto token = std::find_if(i.tokens.begin(), i.tokens.end(), [&](const Token& t) {
-    return t.job == parsed->ordinal && t.state == TokenState::running;
-  });
-  if (token == i.tokens.end()) return explain_ended(tenant, i, parsed->ordinal);
+  TRY(FoundJob job, find_job(tenant, job_id));
+  const Instance& i = *job.instance;
+  const Token* token = job.token;
+  if (!token) return explain_ended(tenant, i, job.ordinal);
   Words words;
   if (i.suspended)
     return words.say("suspended", i.paused

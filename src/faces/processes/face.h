@@ -9,7 +9,9 @@ namespace pawl::processes {
 
 class Face {
  public:
-  Face(KernelAccess& kernel, WorkQueue& work) : service_(kernel, work) {}
+  Face(KernelAccess& kernel, WorkQueue& work, QuarantineAccess quarantine = {},
+       ServiceOptions options = {})
+      : service_(kernel, work, std::move(quarantine), options) {}
   std::vector<wire::Route> routes();
   std::vector<wire::Dialect> dialects() const;
   Service& service() { return service_; }

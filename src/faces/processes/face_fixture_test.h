@@ -60,6 +60,7 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
           paused_.contains(job.effect->queue) || out.size() == poll.limit)
         continue;
       job.until = time + poll.lease;
+      job.worker = poll.worker;
       out.push_back({job.effect, job.until});
     }
     done(std::move(out));
@@ -68,6 +69,12 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
   void cancel(uint64_t) override {}
   void give_up(uint64_t) override {}
   void release(std::string_view id) override { jobs_[std::string(id)].until = 0; }
+  std::optional<Time> extend(std::string_view id, std::string_view worker, Time until) override {
+    auto it = jobs_.find(std::string(id));
+    if (it == jobs_.end() || it->second.until <= time || it->second.worker != worker)
+      return std::nullopt;
+    return it->second.until = std::max(it->second.until, until);
+  }
   void pause(std::string_view, std::string_view, std::string_view queue, bool paused) override {
     if (paused)
       paused_.insert(std::string(queue));
@@ -89,7 +96,7 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
     } else if (it->second.until > time) {
       place.state = Place::State::leased;
       place.until = it->second.until;
-      place.worker = "w";
+      place.worker = it->second.worker;
     }
     return place;
   }
@@ -103,13 +110,13 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
   json::Value call(std::string method, std::string path, std::string body = "",
                    int* status = nullptr) {
     if (!face_) {
-      face_ = std::make_unique<Face>(*this, *this);
+      face_ = std::make_unique<Face>(*this, *this, quarantine, options);
       router_.add(face_->routes(), face_->dialects());
     }
     wire::Request request{.method = std::move(method),
                           .path = path,
                           .body = std::move(body),
-                          .caller = {kTenant, "tester", ""}};
+                          .caller = {tenant, "tester", ""}};
     if (size_t cut = path.find('?'); cut != std::string::npos) {
       request.query = path.substr(cut + 1);
       request.path.resize(cut);
@@ -209,6 +216,9 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
   }
 
   Time time = 1'794'700'000 * kSecond;
+  std::string tenant = kTenant;   // of call()
+  QuarantineAccess quarantine{};  // set it before the first call()
+  ServiceOptions options{};       // the same
   int last_status = 0;
   size_t fired = 0;
 
@@ -249,6 +259,7 @@ class FaceFixture final : public KernelAccess, public WorkQueue {
   struct Offered {
     EffectPtr effect;
     Time until;
+    std::string worker{};
   };
   MemoryJournal journal_;
   MemoryRows rows_;

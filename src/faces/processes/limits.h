@@ -15,6 +15,10 @@ inline constexpr size_t kStepsPerTurn = 20'000;
 // Values and bytes that expressions may create and copy in one turn, and an eighth of the bytes
 // that they read: bounds the time for which a turn of synchronous steps delays all others.
 inline constexpr size_t kWorkPerTurn = 64 * 1024 * 1024;
+// Subschemas that the check of one request against a JSON Schema may visit, and what a visit counts
+// as work of the turn.
+inline constexpr size_t kSchemaVisits = 2'000'000;
+inline constexpr size_t kWorkPerVisit = 16;
 // Workflows chained in one turn, for the same reason. The chain continues in the next turn.
 inline constexpr size_t kChainPerTurn = 50;
 // Workflows that may follow one another without a wait: a cycle of workflows ends here.
@@ -37,6 +41,9 @@ inline constexpr size_t kMaxJobs = 1'000;
 inline constexpr size_t kMaxPage = 1'000;
 // Instances that one list request may read when a filter has no index.
 inline constexpr size_t kMaxVisited = 100'000;
+// Variables of the instances in one answer, as JSON text. A list of operators ends there and goes
+// on with its cursor; a page by number is refused with `too_large`.
+inline constexpr size_t kListBytes = 64 * 1024 * 1024;
 // Concurrent jobs, and jobs in the unit of a rate, that a limit may name: the value of a limit far
 // above what one server runs is a mistake.
 inline constexpr int64_t kMaxConcurrent = 1'000'000;

@@ -81,8 +81,10 @@ Result<std::pair<std::vector<Service::DefinitionSummary>, size_t>> Service::defi
     }
     std::string id = parts_of(key).back();
     const auto& versions = (*head)->versions;
-    // The latest version whose name matches. When the id matches, every version does.
-    size_t version = versions.size();
+    if ((*head)->deleted) return true;
+    // The active version, or the latest one before it whose name matches. When the id matches,
+    // every version does.
+    size_t version = (*head)->current();
     if (!lower_case(id).contains(wanted))
       while (version > 0 && !lower_case(versions[version - 1].name).contains(wanted))
         --version;
@@ -115,6 +117,12 @@ bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFil
   return std::find(steps.begin(), steps.end(), f.step) != steps.end();
 }
 
+static std::unexpected<Error> page_too_large() {
+  return fail(Code::too_large, "PAGE_TOO_LARGE",
+              "the instances of this page have more than " + std::to_string(kListBytes) +
+                  " bytes of variables: ask for a smaller pageSize");
+}
+
 // By page number, for the public API. Newest first.
 Result<InstancePage> Service::instances(std::string_view tenant, const InstanceFilter& filter,
                                         size_t page, size_t size) const {
@@ -131,7 +139,7 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
   // Nothing is left to test: instances before the page need not be read.
   bool all_fit = counted || (filter.definition_id.empty() && !filter.status);
   if (all_fit && !counted) out.total = found.size();
-  size_t seen = 0;
+  size_t seen = 0, bytes = 0;
   for (const Bytes& position : found) {
     bool shown = seen >= skip && out.items.size() < size;
     if (all_fit && !shown) {
@@ -142,7 +150,11 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
     if (!one) return std::unexpected(std::move(one.error()));
     if (!all_fit && !fits(tenant, **one, filter)) continue;
     if (!all_fit) ++out.total;
-    if (shown) out.items.push_back(std::move(*one));
+    if (shown) {
+      bytes += (*one)->variables->text.size();
+      if (bytes > kListBytes) return page_too_large();
+      out.items.push_back(std::move(*one));
+    }
     ++seen;
   }
   return out;
@@ -155,6 +167,7 @@ Result<Service::FoundInstances> Service::find(std::string_view tenant, const Ins
   // Rows per read; the filter is tested on each instance.
   constexpr size_t chunk = 512;
   FoundInstances out;
+  size_t bytes = 0;
   ReadSnapshot snapshot = kernel_.snapshot();
   std::vector<Bytes> prefixes = sources(tenant, filter, counts_);
   Bytes below(cursor);
@@ -164,7 +177,7 @@ Result<Service::FoundInstances> Service::find(std::string_view tenant, const Ins
   for (size_t visited = 0; visited < kMaxVisited;) {
     TRY(std::vector<Bytes> found, newest_positions(snapshot, prefixes, below, chunk));
     for (const Bytes& position : found) {
-      if (out.items.size() == limit) return out;
+      if (out.items.size() == limit || bytes > kListBytes) return out;
       ++visited;
       below = position;
       auto one = instance(tenant, rows::instance_of(position));
@@ -173,7 +186,10 @@ Result<Service::FoundInstances> Service::find(std::string_view tenant, const Ins
         out.cursor.clear();
         return out;
       }
-      if (fits(tenant, **one, filter)) out.items.push_back(std::move(*one));
+      if (fits(tenant, **one, filter)) {
+        bytes += (*one)->variables->text.size();
+        out.items.push_back(std::move(*one));
+      }
       out.cursor = below;
     }
     if (found.size() < chunk) {

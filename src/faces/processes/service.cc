@@ -7,8 +7,13 @@
 
 namespace pawl::processes {
 
-Service::Service(KernelAccess& kernel, WorkQueue& work)
-    : kernel_(kernel), work_(work), counts_(kernel) {
+Service::Service(KernelAccess& kernel, WorkQueue& work, QuarantineAccess quarantine,
+                 ServiceOptions options)
+    : kernel_(kernel),
+      work_(work),
+      quarantine_(std::move(quarantine)),
+      options_(options),
+      counts_(kernel) {
   restore_pauses();
 }
 
@@ -23,9 +28,20 @@ void Service::restore_pauses() {
   if (!done) log(Level::error, done.error().message, {{"code", done.error().reason}});
 }
 
+// The cells of all tenants together begin with '~' where a tenant's cells have the tenant's name: a
+// tenant of such a name would write among them.
+static Result<void> check_tenant(std::string_view tenant) {
+  if (!tenant.starts_with('~')) return {};
+  return fail(Code::invalid, "BAD_TENANT",
+              "tenant \"" + std::string(tenant.substr(0, 64)) +
+                  "\" begins with '~', which is reserved: give the tenant another name");
+}
+
 // `decoded` is the body as the program takes it; the bytes are for the journal. It may be null.
 void Service::send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded,
                    Done done) {
+  if (auto good = check_tenant(submitter.caller.tenant); !good)
+    return done(fail(std::move(good.error())));
   Input input;
   input.program = kProgram;
   input.verb = verb;
@@ -58,7 +74,7 @@ void Service::upload(Submitter submitter, json::Value document, Done done) {
   Bytes body = json::print(document);
   auto command =
       std::make_shared<const UploadCommand>(UploadCommand{std::move(document), definition});
-  send(std::move(submitter), verb::upload, std::move(body), command,
+  send(std::move(submitter), verb::deploy, std::move(body), command,
        [done = std::move(done), warned = std::move(warned)](Result<Bytes> answer) mutable {
          if (answer && !warned.empty()) {
            json::Array list;
@@ -74,6 +90,17 @@ void Service::upload(Submitter submitter, json::Value document, Done done) {
        });
 }
 
+static Result<void> check_fairness(const StartCommand& command) {
+  if (int32_t p = command.priority.value_or(0); p < -kMaxPriority || p > kMaxPriority)
+    return fail(Code::invalid, "BAD_PRIORITY",
+                "priority must be from " + std::to_string(-kMaxPriority) + " to " +
+                    std::to_string(kMaxPriority) + ", got " + std::to_string(p));
+  if (command.fairness_key && command.fairness_key->size() > kLimitKeyBytes)
+    return fail(Code::invalid, "BAD_FAIRNESS_KEY",
+                "fairnessKey may have " + std::to_string(kLimitKeyBytes) + " bytes");
+  return {};
+}
+
 void Service::start(Submitter submitter, StartCommand command, Done done) {
   if (command.definition_id.empty())
     return done(fail(Code::invalid, "NO_DEFINITION_ID", "definitionId is required"));
@@ -82,13 +109,19 @@ void Service::start(Submitter submitter, StartCommand command, Done done) {
   if (command.business_key.size() > kBusinessKeyBytes)
     return done(fail(Code::invalid, "BAD_BUSINESS_KEY",
                      "businessKey may have " + std::to_string(kBusinessKeyBytes) + " bytes"));
+  if (auto good = check_fairness(command); !good) return done(fail(std::move(good.error())));
   submit(std::move(submitter), verb::start, std::move(command), std::move(done));
 }
 
 void Service::complete(Submitter submitter, ResultCommand command, Done done) {
+  if (auto held = check_lease(submitter.caller.tenant, command.id, command.worker); !held)
+    return done(fail(std::move(held.error())));
   submit(std::move(submitter), verb::complete, std::move(command), std::move(done));
 }
 void Service::fail_job(Submitter submitter, FailCommand command, Done done) {
+  if (auto held = check_lease(submitter.caller.tenant, command.job_id, command.worker); !held)
+    return done(fail(std::move(held.error())));
+  command.fenced = true;
   submit(std::move(submitter), verb::fail, std::move(command), std::move(done));
 }
 void Service::complete_task(Submitter submitter, ResultCommand command, Done done) {
@@ -102,6 +135,17 @@ void Service::cancel(Submitter submitter, CancelCommand command, Done done) {
 }
 
 void Service::operate(Submitter submitter, const json::Value& order, Done done) {
+  if (order.string_or("operation") == "retry") {
+    const std::string& tenant = submitter.caller.tenant;
+    const std::string id(order.string_or("instanceId"));
+    auto released = release_parked(tenant, id);
+    if (!released) return done(fail(std::move(released.error())));
+    // An instance that has not failed waits only for what was released.
+    auto waits =
+        *released ? instance(tenant, id) : Result<std::shared_ptr<const Instance>>(nullptr);
+    if (!waits) return done(fail(std::move(waits.error())));
+    if (*waits && (*waits)->status != Status::failed) return done(instance_text(tenant, **waits));
+  }
   send(std::move(submitter), verb::operate, json::print(order), {}, std::move(done));
 }
 
@@ -120,6 +164,33 @@ void Service::pause_definition(Submitter submitter, const std::string& id, bool 
   send(std::move(submitter), verb::pause_definition,
        json::print(json::object({{"definitionId", id}, {"paused", paused}, {"reason", reason}})),
        {}, std::move(done));
+}
+
+void Service::activate(Submitter submitter, const std::string& id, uint32_t version, Done done) {
+  json::Value order = json::object({{"operation", "activate"},
+                                    {"definitionId", id},
+                                    {"version", static_cast<int64_t>(version)}});
+  send(std::move(submitter), verb::manage_definition, json::print(order), {}, std::move(done));
+}
+
+void Service::retire(Submitter submitter, const std::string& id, const std::string& reason,
+                     Done done) {
+  json::Value order =
+      json::object({{"operation", "retire"}, {"definitionId", id}, {"reason", reason}});
+  send(std::move(submitter), verb::manage_definition, json::print(order), {}, std::move(done));
+}
+
+// An instance that starts between the count and the turn keeps its document and runs on.
+void Service::delete_definition(Submitter submitter, const std::string& id, Done done) {
+  const std::string& tenant = submitter.caller.tenant;
+  size_t running =
+      counts_.total(tenant, id, Status::active) + counts_.total(tenant, id, Status::waiting);
+  if (running)
+    return done(fail(Code::conflict, "DEFINITION_IN_USE",
+                     std::to_string(running) + " instances of definition \"" + id +
+                         "\" run: retire it, and delete it when they have ended"));
+  json::Value order = json::object({{"operation", "delete"}, {"definitionId", id}});
+  send(std::move(submitter), verb::manage_definition, json::print(order), {}, std::move(done));
 }
 
 void Service::pause_type(Submitter submitter, const std::string& job_type, bool paused,
@@ -154,6 +225,54 @@ uint64_t Service::poll(Poll poll, JobsDone done) {
   });
 }
 
+Result<Service::FoundJob> Service::find_job(std::string_view tenant,
+                                            std::string_view job_id) const {
+  auto missing = [&] {
+    return fail(Code::not_found, "NO_JOB",
+                "job \"" + std::string(job_id.substr(0, 64)) + "\" not found");
+  };
+  auto parsed = parse_ordinal_id(job_id);
+  if (!parsed) return missing();
+  auto found = instance(tenant, parsed->instance_id);
+  if (!found && found.error().code == Code::not_found) return missing();
+  if (!found) return fail(std::move(found.error()));
+  FoundJob out{std::move(*found), parsed->ordinal};
+  if (out.ordinal == 0 || out.ordinal > out.instance->ordinals) return missing();
+  for (const Token& t : out.instance->tokens)
+    if (t.job == out.ordinal && t.state == TokenState::running) out.token = &t;
+  return out;
+}
+
+Result<void> Service::check_lease(std::string_view tenant, std::string_view job_id,
+                                  std::string_view worker) const {
+  if (!options_.strict_leases) return {};
+  auto job = find_job(tenant, job_id);
+  // The program answers for a job that has ended or never was.
+  if (!job || !job->token || is_final(job->instance->status)) return {};
+  auto place = work_.place_of(job_effect_id(job_id, job->token->tries));
+  if (place && place->state == WorkQueue::Place::State::leased && place->worker == worker)
+    return {};
+  return fail(Code::precondition, "LEASE_LOST",
+              "worker \"" + std::string(worker.substr(0, 64)) +
+                  "\" does not hold the lease of job \"" + std::string(job_id) +
+                  "\": poll for it again (--strict-leases)");
+}
+
+Result<Time> Service::extend_lease(std::string_view tenant, std::string_view job_id,
+                                   std::string_view worker, Time lease) {
+  if (worker.empty()) return fail(Code::invalid, "NO_WORKER", "workerId is required");
+  TRY(FoundJob job, find_job(tenant, job_id));
+  // Whole microseconds, which every client can read.
+  Time until = (now() + lease) / kMicrosecond * kMicrosecond;
+  auto extended = job.token ? work_.extend(job_effect_id(job_id, job.token->tries), worker, until)
+                            : std::nullopt;
+  if (extended) return *extended;
+  return fail(Code::precondition, "LEASE_LOST",
+              "worker \"" + std::string(worker.substr(0, 64)) +
+                  "\" does not hold the lease of job \"" + std::string(job_id) +
+                  "\": it has ended, or another worker may have the job");
+}
+
 std::vector<WorkQueue::Depth> Service::depths(std::string_view tenant) const {
   std::vector<WorkQueue::Depth> out = work_.depths();
   std::erase_if(
@@ -164,7 +283,7 @@ std::vector<WorkQueue::Depth> Service::depths(std::string_view tenant) const {
 Result<std::shared_ptr<const DefinitionHead>> Service::head(std::string_view tenant,
                                                             std::string_view id) const {
   TRY(auto head, read_as<DefinitionHead>(kernel_, head_key(tenant, id), decode_head));
-  if (!head)
+  if (!head || head->deleted)
     return fail(Code::not_found, "NO_DEFINITION",
                 "definition \"" + std::string(id) + "\" not found");
   return head;
@@ -177,7 +296,7 @@ Result<std::shared_ptr<const Definition>> Service::definition(std::string_view t
     return fail(Code::not_found, "NO_DEFINITION", "definition not found: its id is too long");
   if (version == 0) {
     TRY(auto head, this->head(tenant, id));
-    version = static_cast<uint32_t>(head->versions.size());
+    version = head->current();
   }
   TRY(auto found, read_as<Definition>(kernel_, version_key(tenant, id, version), decode_version));
   if (!found)

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "faces/processes/parked.h"
 #include "faces/processes/run/commands.h"
 #include "faces/processes/state/cells.h"
 #include "faces/processes/state/counts.h"
@@ -67,9 +68,20 @@ struct Event {
   Note note;
 };
 
+struct ServiceOptions {
+  // A result counts only from the worker that holds the lease of the job.
+  bool strict_leases = false;
+};
+
+// The lease that a worker asks for: 30 seconds when it names none, at most a day.
+inline Time lease_of(int64_t seconds) {
+  return (seconds <= 0 ? 30 : std::min<int64_t>(seconds, 24 * 3600)) * kSecond;
+}
+
 class Service {
  public:
-  Service(KernelAccess& kernel, WorkQueue& work);
+  Service(KernelAccess& kernel, WorkQueue& work, QuarantineAccess quarantine = {},
+          ServiceOptions options = {});
 
   // Commands.
   // Each calls `done` once: at once for a refusal, else when the frame is durable, from any thread.
@@ -82,10 +94,15 @@ class Service {
   void signal(Submitter submitter, ResultCommand command, Done done);
   void cancel(Submitter submitter, CancelCommand command, Done done);
   // An operator's order: {"operation", "instanceId", "stepId"?, "reason"?, ...}, as run/operate.cc
-  // reads it.
+  // reads it. A retry also releases the instance's effects in quarantine.
   void operate(Submitter submitter, const json::Value& order, Done done);
   void pause_definition(Submitter submitter, const std::string& id, bool paused,
                         const std::string& reason, Done done);
+  // `version` is for activate.
+  void activate(Submitter submitter, const std::string& id, uint32_t version, Done done);
+  void retire(Submitter submitter, const std::string& id, const std::string& reason, Done done);
+  // Refused with conflict DEFINITION_IN_USE while instances of the definition run.
+  void delete_definition(Submitter submitter, const std::string& id, Done done);
   void pause_type(Submitter submitter, const std::string& job_type, bool paused,
                   const std::string& reason, Done done);
 
@@ -99,11 +116,29 @@ class Service {
                   const VariablesPtr& variables, Done done);
   void give_up_poll(uint64_t id) { work_.give_up(id); }
   void release(std::string_view effect_id) { work_.release(effect_id); }
+  // Extends the worker's lease to `lease` from now on; returns its end. Errors: precondition
+  // LEASE_LOST when the worker does not hold the job (any more), not_found NO_JOB.
+  Result<Time> extend_lease(std::string_view tenant, std::string_view job_id,
+                            std::string_view worker, Time lease);
   std::vector<WorkQueue::Depth> depths(std::string_view tenant) const;
   // Why the job waits, and when it may run: {"state", "reason", ...}.
   Result<std::string> explain(std::string_view tenant, std::string_view job_id) const;
   // Jobs of all tenants that wait for a limit, by definition ("~name" for a shared limit).
   Result<std::vector<std::pair<std::string, size_t>>> waiting_by_limit() const;
+
+  // Effects in quarantine that belong to instances of the tenant, or to one instance.
+  struct ParkedEffect {
+    std::string effect_id;
+    std::string kind;  // as in EffectOwner
+    uint32_t ordinal = 0;
+    Time since = 0;
+    std::shared_ptr<const Instance> instance;
+  };
+  std::vector<ParkedEffect> parked(std::string_view tenant,
+                                   std::string_view instance_id = {}) const;
+  // Whether the filter lets the instance through.
+  bool is_listed(std::string_view tenant, const Instance& instance,
+                 const InstanceFilter& filter) const;
 
   // Reads. Version 0 means the latest.
   Result<std::shared_ptr<const Definition>> definition(std::string_view tenant, std::string_view id,
@@ -149,11 +184,27 @@ class Service {
   Time now() const { return kernel_.now(); }
 
  private:
+  // A job by its id. `token` is null when the job has ended. Error: not_found NO_JOB.
+  struct FoundJob {
+    std::shared_ptr<const Instance> instance;
+    uint32_t ordinal = 0;
+    const Token* token = nullptr;
+  };
+  Result<FoundJob> find_job(std::string_view tenant, std::string_view job_id) const;
+  // With strict leases: refuses a worker that does not hold the lease of an open job.
+  Result<void> check_lease(std::string_view tenant, std::string_view job_id,
+                           std::string_view worker) const;
   template <class Command>
   void submit(Submitter submitter, std::string_view verb, Command command, Done done);
   void send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded, Done done);
   bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
   void restore_pauses();
+  // Returns how many were released.
+  Result<size_t> release_parked(std::string_view tenant, std::string_view instance_id);
+  // The place of a waiting job in the queue of its limiter, from 1.
+  Result<size_t> waiting_position(std::string_view tenant, const LimitUse& use,
+                                  const Limiter& limiter, const WaitingJob& job,
+                                  std::string_view effect_id) const;
   Result<std::string> explain_waiting(std::string_view tenant, const LimitUse& use,
                                       const WaitingJob& job, std::string_view effect_id) const;
   Result<std::string> explain_ended(std::string_view tenant, const Instance& instance,
@@ -161,6 +212,8 @@ class Service {
 
   KernelAccess& kernel_;
   WorkQueue& work_;
+  const QuarantineAccess quarantine_;
+  const ServiceOptions options_;
   InstanceCounts counts_;
 };
 

@@ -38,13 +38,31 @@ bool is_literal(std::string_view name) {
 
 }  // namespace
 
+// The params name no HTTP method.
+static constexpr Reason kBadMethod{"http.method"};
+
+// The request was refused before it was sent.
+static bool is_refused(const Error& error) {
+  return error.code == Code::invalid || error.code == Code::denied ||
+         error.code == Code::not_found || error.code == Code::too_large;
+}
+
+// The status of a request that got no answer. Workflows read it as they read that of an answer.
+static int fault_status(const Error& error) {
+  if (error.is(net::kTimedOut) || error.code == Code::exhausted) return 598;
+  if (error.is(kBadMethod) || error.is(net::kBadMethod)) return 405;
+  if (error.is(net::kBadCertificate)) return 599;
+  return is_refused(error) ? 400 : 599;
+}
+
 // Refuses a method or header that could start a second request or set the length of the body.
 static Result<void> check_request(const HttpCall& call) {
   auto bad = [](std::string why) { return fail(Code::invalid, "http.invalid", std::move(why)); };
   if (call.method.empty() || call.method.size() > 16 ||
       call.method.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos)
-    return bad("method '" + call.method.substr(0, 40) +
-               "' is no HTTP method: GET, POST and the like");
+    return fail(
+        Code::invalid, kBadMethod,
+        "method '" + call.method.substr(0, 40) + "' is no HTTP method: GET, POST and the like");
   for (const auto& [name, value] : call.headers) {
     const bool token = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
       return c > ' ' && c < 127 && c != ':';
@@ -111,7 +129,7 @@ Executors::Executors(Service& service, Background& background, HttpClient* clien
 
 void Executors::opened(const EffectPtr& effect) {
   auto intent = decode_pending(effect->body);
-  if (!intent || intent->identity.effect != "sys/http.request@1") return;
+  if (!intent || intent->identity.effect != kHttpEffect) return;
   const Time started = service_.kernel().now();
   auto call = plan(*effect, *intent);
   if (call && !client_)
@@ -137,47 +155,56 @@ static cbor::Value headers_value(const wire::Headers& headers) {
   return cbor::Value(std::move(out));
 }
 
+struct HttpTimes {
+  Time started, ended;
+};
+
+// A value of sys/HttpRequestReceipt@1.
+static Bytes receipt_payload(int status, const wire::Headers& headers, cbor::Value body_ref,
+                             const HttpTimes& times) {
+  return cbor::canonical(
+      cbor::Map{{"status", int64_t{status}},
+                {"headers", headers_value(headers)},
+                {"body_ref", std::move(body_ref)},
+                {"timings", cbor::Map{{"start_ns", static_cast<uint64_t>(times.started)},
+                                      {"end_ns", static_cast<uint64_t>(times.ended)}}}});
+}
+
+// The error is in two headers: the receipt's schema has no other place for it.
+static void set_fault(IntentReceipt& receipt, const Error& error, const HttpTimes& times) {
+  const int status = fault_status(error);
+  receipt.status = status == 598 ? "timeout" : "error";
+  receipt.payload = receipt_payload(
+      status, {{"pawl-error", error.reason}, {"pawl-error-message", error.message}}, {}, times);
+}
+
 void Executors::finish(const Effect& effect, const Bytes& intent, Time started,
                        Result<HttpReply> reply) {
   auto name = parse_effect_id(effect.id);
   CHECK(name.has_value());
+  if (!reply && reply.error().is(HttpClient::kQueueFull)) return postpone(effect.id);
   IntentReceipt receipt{intent, "ok", {}, {}, no_signature()};
+  const HttpTimes times{started, service_.kernel().now()};
   if (!reply) {
-    receipt.status = reply.error().code == Code::exhausted || reply.error().is(net::kTimedOut)
-                         ? "timeout"
-                         : "error";
-    receipt.payload = cbor::canonical(
-        cbor::Map{{"code", reply.error().reason}, {"message", reply.error().message}});
+    set_fault(receipt, reply.error(), times);
     return settle({effect.id, name->world_id, std::move(receipt)});
   }
-  cbor::Map payload{
-      {"status", int64_t{reply->status}},
-      {"headers", headers_value(reply->headers)},
-      {"body_ref", cbor::Value()},
-      {"timings", cbor::Map{{"start_ns", static_cast<uint64_t>(started)},
-                            {"end_ns", static_cast<uint64_t>(service_.kernel().now())}}}};
-  if (reply->body.empty()) {
-    receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
-    return settle({effect.id, name->world_id, std::move(receipt)});
-  }
-  payload[2].second = hash_text(sha256(reply->body));
-  receipt.payload = cbor::canonical(cbor::Value(std::move(payload)));
+  const cbor::Value body =
+      reply->body.empty() ? cbor::Value() : cbor::Value(hash_text(sha256(reply->body)));
+  receipt.payload = receipt_payload(reply->status, reply->headers, body, times);
+  if (reply->body.empty()) return settle({effect.id, name->world_id, std::move(receipt)});
   Input input;
   input.program = kProgram;
   input.verb = "put_blob";
   input.body = std::move(reply->body);
   input.caller.tenant = name->world_id.tenant;
   input.caller.user = "~executor";
-  service_.kernel().submit(
-      std::move(input), [this, id = effect.id, world_id = name->world_id,
-                         receipt = std::move(receipt)](Result<Answer> put) mutable {
-        if (!put) {
-          receipt.status = "error";
-          receipt.payload = cbor::canonical(
-              cbor::Map{{"code", put.error().reason}, {"message", put.error().message}});
-        }
-        settle({id, world_id, std::move(receipt)});
-      });
+  service_.kernel().submit(std::move(input),
+                           [this, id = effect.id, world_id = name->world_id, times,
+                            receipt = std::move(receipt)](Result<Answer> put) mutable {
+                             if (!put) set_fault(receipt, put.error(), times);
+                             settle({id, world_id, std::move(receipt)});
+                           });
 }
 
 void Executors::settle(Settling settling) {
@@ -188,13 +215,13 @@ void Executors::settle(Settling settling) {
   input.caller.tenant = settling.world_id.tenant;
   input.caller.user = "~executor";
   input.settles = settling.effect_id;
-  service_.kernel().submit(std::move(input),
-                           [this, settling = std::move(settling)](Result<Answer> answer) mutable {
-                             // After any other refusal the effect is settled already, or the server
-                             // ends.
-                             if (!answer && answer.error().code == Code::exhausted)
-                               settle_later(std::move(settling));
-                           });
+  service_.kernel().submit(std::move(input), [this, settling = std::move(settling)](
+                                                 Result<Answer> answer) mutable {
+    // After any other refusal the effect is settled already, or the server
+    // ends.
+    if (!answer && (answer.error().code == Code::exhausted || answer.error().is(kModuleCompiling)))
+      settle_later(std::move(settling));
+  });
 }
 
 // Each try waits twice as long as the one before: a world works off its deliveries meanwhile.
@@ -210,12 +237,43 @@ void Executors::settle_later(Settling settling) {
   retries_->wake();
 }
 
+void Executors::postpone(const std::string& effect_id) {
+  {
+    std::lock_guard lock(mutex_);
+    postponed_.push_back(effect_id);
+  }
+  retries_->wake();
+}
+
+void Executors::send_postponed() {
+  constexpr size_t kMaxAtOnce = 256;
+  std::vector<std::string> ids;
+  {
+    std::lock_guard lock(mutex_);
+    for (; ids.size() < kMaxAtOnce && !postponed_.empty(); postponed_.pop_front())
+      ids.push_back(std::move(postponed_.front()));
+  }
+  for (const std::string& id : ids) {
+    auto cell = service_.kernel().read(effect_key(id));
+    if (!cell || !cell->exists()) continue;  // it was settled or withdrawn
+    auto effect = decode_effect(cell->value());
+    if (effect) opened(std::make_shared<const Effect>(std::move(*effect)));
+  }
+}
+
 Time Executors::settle_due() {
+  constexpr Time kClientDelay = 100 * kMillisecond;
+  Time next = BackgroundLoop::kNever;
+  if (background_.steady_now() >= postponed_due_) {
+    send_postponed();
+    postponed_due_ = background_.steady_now() + kClientDelay;
+  }
   for (;;) {
     std::unique_lock lock(mutex_);
-    if (waiting_.empty()) return BackgroundLoop::kNever;
+    if (!postponed_.empty()) next = postponed_due_;
+    if (waiting_.empty()) return next;
     auto first = waiting_.begin();
-    if (first->first > background_.steady_now()) return first->first;
+    if (first->first > background_.steady_now()) return std::min(next, first->first);
     Settling settling = std::move(first->second);
     waiting_.erase(first);
     lock.unlock();

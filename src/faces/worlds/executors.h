@@ -2,6 +2,7 @@
 // The executors of this process: sys/http.request, with an allowlist. The composition provides the
 // HTTP client; this file decides which requests it may send and turns its replies into receipts.
 
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -26,7 +27,9 @@ struct HttpReply {
 class HttpClient {
  public:
   virtual ~HttpClient() = default;
-  // Returns at once. `done` is called later, from any thread.
+  // The error of a request that was not sent because too many wait.
+  static constexpr Reason kQueueFull{"FETCH_QUEUE_FULL"};
+  // Returns at once. `done` is called later, from any thread, or at once with kQueueFull.
   virtual void send(HttpCall call, std::move_only_function<void(Result<HttpReply>)> done) = 0;
 };
 
@@ -53,6 +56,9 @@ class Executors final : public Outbox {
     IntentReceipt receipt;
     int tries = 0;
   };
+  // Tries the request again when the client has room.
+  void postpone(const std::string& effect_id);
+  void send_postponed();
   void settle(Settling settling);
   void settle_later(Settling settling);
   Time settle_due();
@@ -60,8 +66,10 @@ class Executors final : public Outbox {
   Service& service_;
   Background& background_;
   HttpClient* client_;
-  std::mutex mutex_;                         // guards waiting_
+  std::mutex mutex_;                         // guards the next two
   std::multimap<Time, Settling> waiting_;    // by the time of the next try
+  std::deque<std::string> postponed_;        // ids of effects; their requests are in the cells
+  Time postponed_due_ = 0;                   // used by the loop alone
   std::unique_ptr<BackgroundLoop> retries_;  // the last member: it ends before the others
 };
 

@@ -1,6 +1,7 @@
 #include "faces/worlds/program.h"
 
 #include "faces/worlds/air/normalize.h"
+#include "faces/worlds/store/notes.h"
 #include "faces/worlds/store/workspace.h"
 #include "json/text.h"
 
@@ -14,7 +15,7 @@ const WorldsProgram::Row WorldsProgram::kVerbs[] = {
     {"govern", &WorldsProgram::govern},       {"fork", &WorldsProgram::fork},
     {"put_blob", &WorldsProgram::put_blob},   {"put_secret", &WorldsProgram::put_secret},
     {"collect", &WorldsProgram::collect},     {"events", &WorldsProgram::events},
-    {"workspace", &WorldsProgram::workspace},
+    {"workspace", &WorldsProgram::workspace}, {"unpoint", &WorldsProgram::unpoint},
 };
 
 Result<Bytes> WorldsProgram::run(Turn& turn, const Input& input) const {
@@ -177,6 +178,25 @@ Result<Bytes> WorldsProgram::compact(Turn& turn, const Input& input) const {
   return json::print(json::object({{"retained_from", session.turn.world().retained_from}}));
 }
 
+// Forgets pointers to records that are compacted away. The body is the world and the pointers.
+Result<Bytes> WorldsProgram::unpoint(Turn& turn, const Input& input) const {
+  Reader r(input.body);
+  const WorldId world_id{input.caller.tenant, std::string(r.str())};
+  TRY(auto world, turn.read_as<World>(world_key(world_id), decode_world));
+  if (!world) return fail(Code::not_found, "not_found", "the world is gone");
+  std::vector<Bytes> pointers;
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    const BytesView pointer = r.str();
+    if (pointer.size() < 8 ||
+        read_ordered64(pointer.substr(pointer.size() - 8)) >= world->retained_from)
+      return fail(Code::invalid, "invalid_request", "a pointer names a record that is kept");
+    pointers.emplace_back(pointer);
+  }
+  if (!r.done()) return fail(Code::invalid, "invalid_request", "the pointers cannot be read");
+  turn.note(encode_unpointing(world_id, pointers));
+  return Bytes();
+}
+
 json::Value proposal_json(const Proposal& p) {
   json::Object out;
   out.add("proposal_id", p.id);
@@ -201,8 +221,7 @@ static Result<Outcome> act(WorldSession& session, const Govern& v) {
   if (v.action != "apply") TRY_OK(session.turn.refuse_while_busy());
   if (v.action == "propose") {
     TRY(json::Value document, json::parse(v.patch));
-    TRY(Patch patch,
-        document.find("patches") ? session.governance.compile(document) : parse_patch(document));
+    TRY(Patch patch, session.governance.compile(document));
     TRY(Proposal p, session.governance.propose(patch, v.description));
     return Outcome{proposal_json(p), proposed_receipt(p, session.turn.world().manifest_hash)};
   }

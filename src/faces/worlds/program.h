@@ -120,6 +120,7 @@ class WorldsProgram final : public Program {
   Result<Bytes> take_snapshot(Turn& turn, const WorldId& world_id,
                               std::optional<BytesView> from) const;
   Result<Bytes> compact(Turn& turn, const Input& input) const;
+  Result<Bytes> unpoint(Turn& turn, const Input& input) const;
   Result<Bytes> govern(Turn& turn, const Input& input) const;
   Result<Bytes> fork(Turn& turn, const Input& input) const;
   Result<Bytes> put_blob(Turn& turn, const Input& input) const;

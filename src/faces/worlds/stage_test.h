@@ -54,6 +54,7 @@ struct Stage final : KernelAccess, WorkQueue {
   void submit(Input input, Reply reply) override;
   Result<Cell> read(BytesView key) const override { return snapshot().read(key); }
   ReadSnapshot snapshot() const override {
+    std::lock_guard lock(mutex_);
     CHECK(committer->apply());
     return ReadSnapshot(rows.snapshot());
   }
@@ -125,8 +126,8 @@ struct Stage final : KernelAccess, WorkQueue {
  private:
   void flush();
   void run_held();
-  std::recursive_mutex
-      mutex_;  // threads of gRPC call as well, and an answer may submit the next input
+  // Threads of gRPC call as well, and an answer may submit the next input.
+  mutable std::recursive_mutex mutex_;
 };
 
 json::Value vector_file(const std::string& name);

@@ -2,21 +2,14 @@
 
 #include "server/auth/auth.h"
 
-#include <time.h>
-
 #include "base/hash.h"
 #include "base/log.h"
 #include "json/text.h"
+#include "runtime/monotonic.h"
 #include "wire/message.h"
 
 namespace pawl::server {
 namespace {
-
-Time steady_now() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * kSecond + t.tv_nsec;
-}
 
 // The password of the key pairs that are stored under this signing key.
 std::string seal_of(const RsaKey& key) {
@@ -40,8 +33,12 @@ Result<AuthMode> parse_auth_mode(std::string_view text) {
 Authenticator::Authenticator(AuthOptions options, std::function<Time()> now)
     : options_(std::move(options)),
       now_(std::move(now)),
-      logins_(steady_now),
-      everybody_{options_.default_caller, granted_to(options_.default_caller)} {}
+      logins_(monotonic_now),
+      tenants_(options_.limits, options_.memory),
+      everybody_{options_.default_caller, granted_to(options_.default_caller)} {
+  if (options_.mode == AuthMode::none)
+    everybody_.tenant = tenants_.use(options_.default_caller.tenant);
+}
 
 Result<std::unique_ptr<Authenticator>> Authenticator::make(AuthOptions options,
                                                            std::function<Time()> now) {
@@ -103,21 +100,22 @@ Result<Admitted> Authenticator::admit(std::string_view authorization) {
   {
     std::shared_lock lock(mutex_);
     auto known = verified_.find(name);
-    if (known != verified_.end() && now <= known->second.until) return known->second.admitted;
+    if (known != verified_.end() && now <= known->second.until) return known->second;
   }
   Result<Identity> identity = verify(token);
   if (!identity) {
     log(Level::debug, "token refused", {{"why", identity.error().message}});
     return unauthorized();
   }
+  Admitted admitted{identity->caller, granted_to(identity->caller),
+                    identity->client, identity->generation,
+                    identity->until,  tenants_.use(identity->caller.tenant)};
   std::unique_lock lock(mutex_);
   if (verified_.size() >= options_.remembered) {
     std::erase_if(verified_, [&](const auto& entry) { return entry.second.until < now; });
     if (verified_.size() >= options_.remembered) forget();
   }
-  Verified verified{{identity->caller, granted_to(identity->caller), identity->client},
-                    identity->until};
-  return verified_.insert_or_assign(std::move(name), std::move(verified)).first->second.admitted;
+  return verified_.insert_or_assign(std::move(name), std::move(admitted)).first->second;
 }
 
 Result<Authenticator::VerifyKey> Authenticator::key_for(const std::string& kid) const {
@@ -149,23 +147,25 @@ Result<Identity> Authenticator::verify(std::string_view text) const {
   TRY(Identity identity, read_claims(token.claims, {by.issuer, options_.audience}, now_()));
   if (!by.tenant.empty() && by.tenant != identity.caller.tenant)
     return refused("the key pair " + token.kid + " is another tenant's");
-  if (by.ours) {
-    TRY(identity.client, check_client(token.claims));
-  }
+  if (by.ours) TRY_OK(check_client(token.claims, identity));
   return identity;
 }
 
-Result<std::string> Authenticator::check_client(const json::Value& claims) const {
+Result<void> Authenticator::check_client(const json::Value& claims, Identity& identity) const {
   // Tokens of an earlier version, and those that an operator has signed, have no generation.
-  std::string_view generation = claims.string_or(kGenerationClaim);
-  if (generation.empty()) return std::string();
+  identity.generation = claims.string_or(kGenerationClaim);
+  if (identity.generation.empty()) return {};
   const json::Value* actor = claims.find("act");
-  std::string client((actor ? *actor : claims).string_or("sub"));
-  std::shared_lock lock(mutex_);
-  auto found = clients_.find(client);
-  if (found != clients_.end() && found->second == generation) return client;
+  identity.client = (actor ? *actor : claims).string_or("sub");
+  if (has_client(identity.client, identity.generation)) return {};
   return fail(Code::unauthenticated, "UNAUTHORIZED",
-              "the client " + client + " was deleted or has a new secret");
+              "the client " + identity.client + " was deleted or has a new secret");
+}
+
+bool Authenticator::has_client(std::string_view id, std::string_view generation) const {
+  std::shared_lock lock(mutex_);
+  auto found = clients_.find(id);
+  return found != clients_.end() && found->second == generation;
 }
 
 void Authenticator::set_client(std::string id, std::string generation) {

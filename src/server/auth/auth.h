@@ -8,11 +8,12 @@
 #include <unordered_map>
 
 #include "base/limits.h"
-#include "server/auth/client_streams.h"
 #include "server/auth/jwt.h"
 #include "server/auth/login_throttle.h"
 #include "server/auth/permissions.h"
+#include "server/auth/token_streams.h"
 #include "server/http/address.h"
+#include "server/ops/tenants.h"
 
 namespace pawl::server {
 
@@ -36,13 +37,18 @@ struct AuthOptions {
   size_t remembered = limits::kVerifiedTokens;
   // The tenant whose callers may operate the server in mode jwt; empty: no tenant.
   std::string operator_tenant{};
+  TenantLimits limits{};
+  MemoryBudget* memory = nullptr;  // where tenants have their accounts; null: they have none
 };
 
 // A caller and the permissions of its roles.
 struct Admitted {
   Caller caller;
   PermissionSet granted;
-  std::string client{};  // the machine client that got the token; empty when it has none
+  std::string client{};      // the machine client that got the token; empty when it has none
+  std::string generation{};  // of the client's secret, see set_client()
+  Time until = INT64_MAX;    // when the token expires
+  TenantPtr tenant{};
 };
 
 // A key pair that signs and verifies tokens. A pair with a tenant serves the tokens of that tenant
@@ -95,8 +101,13 @@ class Authenticator {
   // has another generation, and the streams that the client has opened end.
   void set_client(std::string id, std::string generation);
   void drop_client(std::string_view id);
+  // Whether the client still has this generation. A stream that begins long after its request was
+  // admitted asks again.
+  bool has_client(std::string_view id, std::string_view generation) const;
 
-  ClientStreams& streams() { return streams_; }
+  TokenStreams& streams() { return streams_; }
+  void end_expired_streams() { streams_.end_expired(now_()); }
+  Tenants& tenants() { return tenants_; }
 
   LoginThrottle& logins() { return logins_; }
 
@@ -126,8 +137,8 @@ class Authenticator {
   Result<VerifyKey> key_for(const std::string& kid) const;
   Result<Identity> verify(std::string_view token) const;
   PermissionSet granted_to(const Caller& caller) const;
-  // Returns the machine client of a token that this server has signed; empty when it names none.
-  Result<std::string> check_client(const json::Value& claims) const;
+  // Sets the machine client of a token that this server has signed, if it names one.
+  Result<void> check_client(const json::Value& claims, Identity& identity) const;
   void forget();  // empties the cache of verified tokens, when keys change
 
   const AuthOptions options_;
@@ -139,13 +150,10 @@ class Authenticator {
   std::function<void()> unknown_key_;
   std::map<std::string, std::string, std::less<>> clients_;  // generation by id
   LoginThrottle logins_;
-  ClientStreams streams_;
+  TokenStreams streams_;
+  Tenants tenants_;
   // The cache of verified tokens, by SHA-256 of the token: a repeated token needs no RSA.
-  struct Verified {
-    Admitted admitted;
-    Time until = 0;
-  };
-  std::unordered_map<Bytes, Verified> verified_;
+  std::unordered_map<Bytes, Admitted> verified_;
   Admitted everybody_;  // the caller of every request in mode none
 };
 

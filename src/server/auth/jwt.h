@@ -73,6 +73,7 @@ struct Identity {
   Caller caller;
   Time until = 0;        // the token is valid until then, leeway included
   std::string client{};  // see Admitted
+  std::string generation{};
 };
 // The caller that the claims of a verified token name.
 Result<Identity> read_claims(const json::Value& claims, const ClaimRules& rules, Time now);

@@ -1,24 +1,15 @@
 #include "server/auth/login_throttle.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
-#include <array>
 
 #include "base/hash.h"
+#include "server/http/address.h"
 
 namespace pawl::server {
 namespace {
 
 constexpr Time kMinute = 60 * kSecond;
 constexpr Time kTrusted = 600 * kSecond;
-
-std::string network_of(std::string_view address) {
-  std::string text(address);
-  std::array<char, sizeof(in6_addr)> bytes{};
-  if (inet_pton(AF_INET6, text.c_str(), bytes.data()) != 1) return text;
-  return std::string(bytes.data(), 8);
-}
 
 // The client id comes from the caller and may be long, so keys are hashes.
 std::string key_of(std::string_view kind, std::string_view client, std::string_view network) {

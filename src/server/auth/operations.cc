@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pawl::server {
 namespace {
 
@@ -41,6 +43,7 @@ constexpr Operation kProcesses[] = {
     {"POST", "/v1/instances/{id}/steps/{step}/retry", processes_operate},
     {"POST", "/v1/instances/{id}/signals/{step}", processes_write},
     {"POST", "/v1/jobs/poll", processes_work},
+    {"POST", "/v1/jobs/{id}/heartbeat", processes_work},
     {"POST", "/v1/jobs/{id}/complete", processes_work},
     {"POST", "/v1/jobs/{id}/fail", processes_work},
     {"GET", "/v1/jobs/{id}/explain", processes_read},
@@ -54,6 +57,11 @@ constexpr Operation kProcesses[] = {
     {"GET", "/pawl/v1/processes/incidents", processes_read},
     {"POST", "/pawl/v1/processes/dry-run", processes_model},
     {"POST", "/pawl/v1/processes/validate", processes_model},
+    {"GET", "/pawl/v1/processes/definitions/{id}/versions", processes_read},
+    {"GET", "/pawl/v1/processes/definitions/{id}/diff", processes_read},
+    {"POST", "/pawl/v1/processes/definitions/{id}/activate", processes_model},
+    {"POST", "/pawl/v1/processes/definitions/{id}/retire", processes_model},
+    {"DELETE", "/pawl/v1/processes/definitions/{id}", processes_model},
     {"POST", "/pawl/v1/processes/definitions/{id}/pause", processes_operate},
     {"POST", "/pawl/v1/processes/definitions/{id}/resume", processes_operate},
     {"POST", "/pawl/v1/processes/job-types/{type}/pause", processes_operate},
@@ -72,6 +80,7 @@ constexpr Operation kProcesses[] = {
     {"gRPC", "/workflow.v1.WorkflowEngine/CancelInstance", processes_operate},
     {"gRPC", "/workflow.v1.WorkflowEngine/ListInstances", processes_read},
     {"gRPC", "/workflow.v1.WorkflowEngine/PollJobs", processes_work},
+    {"gRPC", "/workflow.v1.WorkflowEngine/ExtendJobLease", processes_work},
     {"gRPC", "/workflow.v1.WorkflowEngine/CompleteJob", processes_work},
     {"gRPC", "/workflow.v1.WorkflowEngine/FailJob", processes_work},
     {"gRPC", "/workflow.v1.WorkflowEngine/CompleteUserTask", processes_write},
@@ -91,6 +100,8 @@ constexpr Operation kEntities[] = {
     {"GET", "/api/account", signed_in},
     {"GET", "/api/admin/log-level", server_operate},
     {"POST", "/api/admin/log-level", server_operate},
+    {"GET", "/api/admin/trace-sampler", server_operate},
+    {"POST", "/api/admin/trace-sampler", server_operate},
     {"GET", "/api/account/m2m", tenant_access},
     {"POST", "/api/account/m2m", tenant_access},
     {"DELETE", "/api/account/m2m/{id}", tenant_access},
@@ -156,16 +167,16 @@ constexpr Operation kEntities[] = {
     {"DELETE", "/api/message", entities_write},
     {"GET", "/api/clients", signed_in},
     {"POST", "/api/clients", signed_in},
-    {"PUT", "/api/clients", signed_in},
-    {"DELETE", "/api/clients", signed_in},
+    {"DELETE", "/api/clients/{id}", signed_in},
+    {"PUT", "/api/clients/{id}/secret", signed_in},
     {"GET", "/api/account/subscriptions", signed_in},
-    {"POST", "/api/account/subscriptions", signed_in},
-    {"PUT", "/api/account/subscriptions", signed_in},
-    {"DELETE", "/api/account/subscriptions", signed_in},
-    {"GET", "/api/oauth/oidc/{rest...}", signed_in},
-    {"POST", "/api/oauth/oidc/{rest...}", signed_in},
-    {"PUT", "/api/oauth/oidc/{rest...}", signed_in},
-    {"DELETE", "/api/oauth/oidc/{rest...}", signed_in},
+    {"GET", "/api/oauth/oidc/providers", signed_in},
+    {"POST", "/api/oauth/oidc/providers", signed_in},
+    {"POST", "/api/oauth/oidc/providers/reload", signed_in},
+    {"PATCH", "/api/oauth/oidc/providers/{id}", signed_in},
+    {"DELETE", "/api/oauth/oidc/providers/{id}", signed_in},
+    {"POST", "/api/oauth/oidc/providers/{id}/invalidate", signed_in},
+    {"POST", "/api/oauth/oidc/providers/{id}/reactivate", signed_in},
     {"GET", "/api/sql/schema/{rest...}", signed_in},
     {"POST", "/api/sql/schema/{rest...}", signed_in},
     {"PUT", "/api/sql/schema/{rest...}", signed_in},
@@ -392,18 +403,25 @@ Result<RoutePermissions> route_permissions(const wire::Router& router,
   return out;
 }
 
+bool leases_jobs(std::string_view target) {
+  static constexpr std::string_view kPolls[] = {
+      "/v1/jobs/poll",           "/v1/effects/poll",      "/workflow.v1.WorkflowEngine/PollJobs",
+      "/pawl.v1.Executors/Poll", "/pawl.v1.Workers/Work", "/pawl.v1.Executors/Work"};
+  return std::ranges::find(kPolls, target) != std::end(kPolls);
+}
+
 CallPermissions::CallPermissions() {
   for (const OperationGroup& group : kGroups)
     for (const Operation& row : group.operations)
       if (row.method == "gRPC") needs_.emplace(row.target, row.needs);
 }
 
-Result<void> CallPermissions::check(std::string_view target, PermissionSet granted) const {
+Result<Permission> CallPermissions::check(std::string_view target, PermissionSet granted) const {
   auto found = needs_.find(target);
   if (found == needs_.end())
     return fail(Code::denied, "FORBIDDEN",
                 fmt::format("{} has no row in the table of operations", target));
-  if (granted.has(found->second)) return {};
+  if (granted.has(found->second)) return found->second;
   return fail(missing_permission(found->second));
 }
 

@@ -34,12 +34,16 @@ using RoutePermissions = std::unordered_map<const wire::Route*, Permission>;
 Result<RoutePermissions> route_permissions(const wire::Router& router,
                                            std::string_view context_path = kDefaultContextPath);
 
+// Whether an operation leases jobs or waits for them, by the pattern of its route or the name of
+// its gRPC method.
+bool leases_jobs(std::string_view target);
+
 // The permissions of the gRPC calls, by target.
 class CallPermissions {
  public:
   CallPermissions();
-  // Fails unless the set has the permission that the call needs.
-  Result<void> check(std::string_view target, PermissionSet granted) const;
+  // The permission that the call needs. Fails unless the set has it.
+  Result<Permission> check(std::string_view target, PermissionSet granted) const;
 
  private:
   std::unordered_map<std::string_view, Permission> needs_;

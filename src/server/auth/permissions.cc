@@ -106,6 +106,14 @@ PermissionSet permissions_of(std::string_view roles) {
   return out;
 }
 
+bool adds_data(Permission permission) {
+  return PermissionSet(Permission::processes_write, Permission::processes_model,
+                       Permission::entities_write, Permission::entities_model,
+                       Permission::lifecycle_write, Permission::lifecycle_model,
+                       Permission::worlds_write, Permission::worlds_model)
+      .has(permission);
+}
+
 Error missing_permission(Permission permission) {
   const PermissionRow& row = permission_row(permission);
   std::string others;

@@ -84,6 +84,10 @@ std::span<const Role> role_rows();
 // Every caller is `open` and `signed_in`.
 PermissionSet permissions_of(std::string_view roles);
 
+// Whether operations with this permission store what their caller sends: writes and models. Work
+// and operation of what is stored already do not count.
+bool adds_data(Permission permission);
+
 // The refusal of a caller who lacks the permission. It names the roles that have it.
 Error missing_permission(Permission permission);
 

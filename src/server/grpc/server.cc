@@ -9,10 +9,14 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/support/server_interceptor.h>
 
+#include <unistd.h>
+
 #include <fstream>
 #include <sstream>
 
 #include "base/log.h"
+#include "server/grpc/acceptor.h"
+#include "server/grpc/stream_watch.h"
 
 namespace pawl::server {
 namespace {
@@ -45,70 +49,52 @@ void set_arguments(grpc::ServerBuilder& builder) {
   int size = static_cast<int>(limits::kGrpcMessageBytes);
   builder.SetMaxReceiveMessageSize(size);
   builder.SetMaxSendMessageSize(size);
-  // gRPC shares ports by default: a second server on the same port would take half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Compute members keep idle streams open and send keep-alive pings often.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
 }
 
-// Knows the machine client of one bidirectional stream, and cancels the stream when the tokens of
-// the client end. It lives as long as the call.
-class StreamWatch final : public grpc::experimental::Interceptor {
+// The library answers UNIMPLEMENTED for a request that it cannot parse, as if the call did not
+// exist. This says what is wrong instead.
+class ParseWatch final : public grpc::experimental::Interceptor {
  public:
-  StreamWatch(Authenticator& authenticator, grpc::ServerContextBase& context)
-      : authenticator_(authenticator), context_(context) {}
-  ~StreamWatch() override {
-    if (id_) authenticator_.streams().remove(id_);
-  }
+  explicit ParseWatch(const char* method) : method_(method) {}
   void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
     using Hook = grpc::experimental::InterceptionHookPoints;
-    if (batch->QueryInterceptionHookPoint(Hook::POST_RECV_INITIAL_METADATA) && !id_) watch(*batch);
+    if (batch->QueryInterceptionHookPoint(Hook::POST_RECV_MESSAGE))
+      unreadable_ = batch->GetRecvMessage() == nullptr;
+    if (unreadable_ && batch->QueryInterceptionHookPoint(Hook::PRE_SEND_STATUS))
+      batch->ModifySendStatus({grpc::StatusCode::INVALID_ARGUMENT,
+                               "the request of " + method_ +
+                                   " cannot be parsed: is the client's .proto the server's?"});
     batch->Proceed();
   }
 
  private:
-  // A token that is refused is left to the service, which words the refusal.
-  void watch(grpc::experimental::InterceptorBatchMethods& batch) {
-    auto* metadata = batch.GetRecvInitialMetadata();
-    if (!metadata) return;
-    auto found = metadata->find("authorization");
-    if (found == metadata->end()) return;
-    auto admitted = authenticator_.admit({found->second.data(), found->second.size()});
-    if (!admitted || admitted->client.empty()) return;
-    id_ = authenticator_.streams().add(admitted->client,
-                                       [&context = context_] { context.TryCancel(); });
-  }
-
-  Authenticator& authenticator_;
-  grpc::ServerContextBase& context_;
-  uint64_t id_ = 0;
+  const std::string method_;
+  bool unreadable_ = false;
 };
 
-class StreamWatches final : public grpc::experimental::ServerInterceptorFactoryInterface {
+class ParseWatches final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit StreamWatches(Authenticator& authenticator) : authenticator_(authenticator) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
-    if (info->type() != grpc::experimental::ServerRpcInfo::Type::BIDI_STREAMING) return nullptr;
-    return new StreamWatch(authenticator_, *info->server_context());
+    if (info->type() != grpc::experimental::ServerRpcInfo::Type::UNARY) return nullptr;
+    return new ParseWatch(info->method());
   }
-
- private:
-  Authenticator& authenticator_;
 };
-
-void watch_streams(grpc::ServerBuilder& builder, Authenticator& authenticator) {
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
-  factories.push_back(std::make_unique<StreamWatches>(authenticator));
-  builder.experimental().SetInterceptorCreators(std::move(factories));
-}
 
 }  // namespace
 
 struct GrpcServer::Running {
+  Running(Authenticator* authenticator, int64_t stalled_ms)
+      : streams(authenticator), stalled_ms(stalled_ms) {}
+  OpenStreams streams;
+  const int64_t stalled_ms;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<GrpcAcceptor> acceptor;  // last: it gives connections to the server
 };
 
 GrpcServer::GrpcServer(std::unique_ptr<Running> running, Address address)
@@ -124,21 +110,35 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options
   set_arguments(builder);
   if (options.memory_bytes)
     builder.SetResourceQuota(grpc::ResourceQuota("pawl").Resize(options.memory_bytes));
-  int port = 0;
-  builder.AddListeningPort(options.address.text(), credentials, &port);
+  using Kind = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   bool tokens = options.authenticator && options.authenticator->mode() == AuthMode::jwt;
-  if (tokens) watch_streams(builder, *options.authenticator);
+  auto running =
+      std::make_unique<Running>(tokens ? options.authenticator : nullptr, options.stalled_ms);
+  running->connections =
+      builder.experimental().AddExternalConnectionAcceptor(Kind::FROM_FD, credentials);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watches;
+  watches.push_back(std::make_unique<ParseWatches>());
+  watches.push_back(watch_streams(running->streams));
+  builder.experimental().SetInterceptorCreators(std::move(watches));
   for (grpc::Service* service : options.services)
     builder.RegisterService(service);
-  auto running = std::make_unique<Running>();
+  TRY(Listener listener, listen_on(options.address));
   running->server = builder.BuildAndStart();
-  if (!running->server || port == 0) {
-    return fail(Code::unavailable, "CANNOT_LISTEN",
-                "cannot serve gRPC on " + options.address.text() +
-                    "; choose a free port, or check the certificate and key");
+  if (!running->server) {
+    close(listener.fd);
+    return fail(
+        Code::unavailable, "CANNOT_LISTEN",
+        "cannot serve gRPC on " + options.address.text() + "; check the certificate and key");
   }
-  Address address = options.address;
-  address.port = static_cast<uint16_t>(port);
+  Address address = listener.address;
+  auto take = [&connections = *running->connections](int listening, int fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters made;
+    made.listener_fd = listening;
+    made.fd = fd;
+    connections.HandleNewConnection(&made);
+  };
+  running->acceptor =
+      std::make_unique<GrpcAcceptor>(std::move(listener), options.connections, std::move(take));
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(running), std::move(address)));
 }
 
@@ -146,8 +146,11 @@ void GrpcServer::set_healthy(bool healthy) {
   if (auto* health = running_->server->GetHealthCheckService()) health->SetServingStatus(healthy);
 }
 
+void GrpcServer::end_stalled_streams() { running_->streams.end_stalled(running_->stalled_ms); }
+
 void GrpcServer::stop(int64_t deadline_ms) {
   set_healthy(false);
+  running_->acceptor.reset();
   running_->server->Shutdown(std::chrono::system_clock::now() +
                              std::chrono::milliseconds(deadline_ms));
   running_->server->Wait();

@@ -20,10 +20,13 @@ struct GrpcOptions {
   Address address;
   net::TlsFiles tls{};
   std::vector<grpc::Service*> services{};  // must outlive the server
-  // Ends the streams of machine clients whose tokens end. Must outlive the server; may be null.
+  // Ends streams when their tokens end. Must outlive the server; may be null.
   Authenticator* authenticator = nullptr;
+  // A stream whose reader has let a message wait for so long is ended.
+  int64_t stalled_ms = limits::kStalledSeconds * 1000;
   // Memory that the library may use for messages that arrive; it refuses calls beyond. 0: no limit.
   size_t memory_bytes = 0;
+  size_t connections = limits::kConnections;  // further ones are closed
 };
 
 class GrpcServer {
@@ -34,6 +37,8 @@ class GrpcServer {
   const Address& address() const { return address_; }  // with the real port
   // The health service answers SERVING from the start, and NOT_SERVING after set_healthy(false).
   void set_healthy(bool healthy);
+  // Ends the streams whose readers do not read. Call it about once a second.
+  void end_stalled_streams();
   // Refuses new calls. Running calls may finish until the deadline; then they are cancelled.
   void stop(int64_t deadline_ms = limits::kStopSeconds * 1000);
 

@@ -116,4 +116,11 @@ Result<Listener> listen_on(const Address& address) {
   return Listener{fd, got};
 }
 
+std::string network_of(std::string_view address) {
+  std::string text(address);
+  in6_addr bytes{};
+  if (inet_pton(AF_INET6, text.c_str(), &bytes) != 1 || IN6_IS_ADDR_V4MAPPED(&bytes)) return text;
+  return std::string(reinterpret_cast<const char*>(&bytes), 8);
+}
+
 }  // namespace pawl::server

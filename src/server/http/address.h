@@ -19,6 +19,10 @@ struct Address {
 
 Result<Address> parse_address(std::string_view text);
 
+// The network that an IP address without a port counts for in limits: the /64 of an IPv6 address,
+// which one subscriber has to itself, and any other address itself.
+std::string network_of(std::string_view address);
+
 // A non-blocking listening socket and its real address. Errors name the address and the remedy.
 struct Listener {
   int fd = -1;

@@ -72,15 +72,19 @@ bool BrowserGuard::knows_host(std::string_view authority) const {
   return false;
 }
 
-std::optional<HttpFault> BrowserGuard::check(const wire::Request& request) const {
+std::optional<HttpFault> BrowserGuard::check_host(std::string_view host) const {
   // Programs that speak HTTP/1.0 send no Host; browsers always send it.
+  if (host.empty() || all_hosts_ || knows_host(host)) return std::nullopt;
+  return HttpFault{421,
+                   {Code::denied, "UNKNOWN_HOST",
+                    "this server does not answer to the host name '" + std::string(host) +
+                        "'; address it by IP address or localhost, or start it with "
+                        "--allowed-hosts"}};
+}
+
+std::optional<HttpFault> BrowserGuard::check(const wire::Request& request) const {
   std::string_view host = request.header("Host");
-  if (!host.empty() && !all_hosts_ && !knows_host(host))
-    return HttpFault{421,
-                     {Code::denied, "UNKNOWN_HOST",
-                      "this server does not answer to the host name '" + std::string(host) +
-                          "'; address it by IP address or localhost, or start it with "
-                          "--allowed-hosts"}};
+  if (auto fault = check_host(host)) return fault;
   std::string_view origin = request.header("Origin");
   std::string_view site = request.header("Sec-Fetch-Site");
   if (!origin.empty()) {

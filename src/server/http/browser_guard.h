@@ -35,6 +35,8 @@ class BrowserGuard {
 
   // Returns the refusal of the request, if it is refused.
   std::optional<HttpFault> check(const wire::Request& request) const;
+  // The refusal of a host name, if it is refused: the `Host` of HTTP, the `:authority` of gRPC.
+  std::optional<HttpFault> check_host(std::string_view host) const;
   // True for the origin of a web site that may call. False for an empty origin.
   bool allows(std::string_view origin) const;
   bool allows_all() const { return all_origins_; }

@@ -11,7 +11,9 @@
 
 #include <cerrno>
 
+#include "base/thread.h"
 #include "json/text.h"
+#include "server/http/detached_peer.h"
 
 namespace pawl::server {
 namespace {
@@ -25,12 +27,28 @@ constexpr size_t kUncountedBytes = 1024;
 // A body is counted this many times once it is complete: the bytes, the parsed document, the input
 // and the frame are held at the same time.
 constexpr size_t kBodyCopies = 4;
+// A request with a body of this size or more is handled on another thread: reading it takes long,
+// and every other connection of the I/O thread would wait for it.
+constexpr size_t kLargeBody = 64 * 1024;
+// The owner of their large requests. No tenant has this name.
+constexpr std::string_view kStrangers = "~strangers";
 
-// Replaces an answer that the memory budget has no room for.
-wire::Response too_much_unread(wire::Response response) {
-  wire::Response out = wire::json_response(
-      503,
-      R"({"error":"OVERLOADED","message":"unread answers fill the server's memory; retry later"})");
+wire::Response plain_refusal(const HttpFault& fault) {
+  return wire::json_response(fault.status, "{\"error\":" + json::quote(fault.error.reason) +
+                                               ",\"message\":" + json::quote(fault.error.message) +
+                                               "}");
+}
+
+// The refusal of what does not fit the memory budget, or the tenant's share of it.
+HttpFault out_of_memory(const MemoryCharge& charge, const char* message) {
+  if (charge.over_share()) return {429, limit_error(Limit::memory, 0)};
+  return {503, {Code::unavailable, "OVERLOADED", message}};
+}
+
+// Replaces an answer that does not fit.
+wire::Response too_much_unread(wire::Response response, const MemoryCharge& charge) {
+  wire::Response out =
+      plain_refusal(out_of_memory(charge, "unread answers fill the server's memory; retry later"));
   for (auto& [name, value] : response.headers)
     if (!wire::same_name(name, "Content-Type"))
       out.headers.emplace_back(std::move(name), std::move(value));
@@ -47,9 +65,12 @@ wire::Response unanswered() {
 // no client hangs.
 class Answer {
  public:
-  Answer(std::shared_ptr<Mailbox> mailbox, Ticket ticket)
-      : mailbox_(std::move(mailbox)), ticket_(ticket) {}
-  Answer(Answer&& other) noexcept : mailbox_(std::move(other.mailbox_)), ticket_(other.ticket_) {}
+  Answer(std::shared_ptr<Mailbox> mailbox, Ticket ticket, MemoryCharge::Account account)
+      : mailbox_(std::move(mailbox)), ticket_(ticket), account_(std::move(account)) {}
+  Answer(Answer&& other) noexcept
+      : mailbox_(std::move(other.mailbox_)),
+        ticket_(other.ticket_),
+        account_(std::move(other.account_)) {}
   Answer& operator=(Answer&&) = delete;
   ~Answer() {
     if (mailbox_) give(unanswered());
@@ -62,9 +83,9 @@ class Answer {
   void give(wire::Response response) {
     auto mailbox = std::exchange(mailbox_, nullptr);
     // The answer is counted from here on: it may wait in the mailbox and behind other answers.
-    MemoryCharge charge(mailbox->memory(), MemoryUse::answers);
+    MemoryCharge charge(mailbox->memory(), MemoryUse::answers, std::move(account_));
     if (response.body.size() > kUncountedBytes && !charge.resize(response.body.size()))
-      response = too_much_unread(std::move(response));
+      response = too_much_unread(std::move(response), charge);
     Letter letter{Letter::Kind::answer, ticket_, std::move(response), std::move(charge)};
     // On the loop's own thread the answer needs no mailbox. The mailbox identifies the loop: this
     // object holds it, so its address cannot be reused.
@@ -74,13 +95,8 @@ class Answer {
   }
   std::shared_ptr<Mailbox> mailbox_;
   Ticket ticket_;
+  MemoryCharge::Account account_;
 };
-
-wire::Response plain_refusal(const HttpFault& fault) {
-  return wire::json_response(fault.status, "{\"error\":" + json::quote(fault.error.reason) +
-                                               ",\"message\":" + json::quote(fault.error.message) +
-                                               "}");
-}
 
 }  // namespace
 
@@ -90,19 +106,39 @@ HttpConnection::HttpConnection(HttpLoop& loop, int fd, uint64_t id,
       fd_(fd),
       id_(id),
       tls_(std::move(tls)),
+      seat_(loop.options().tenants),
       parser_(loop.options().limits),
+      party_(&loop.parties().join_strangers()),
       head_charge_(loop.options().memory, MemoryUse::heads),
       body_charge_(loop.options().memory, MemoryUse::bodies),
       out_charge_(loop.options().memory, MemoryUse::answers) {
   active_ms_ = sent_ms_ = loop.now_ms();
   // The time limit of a request also covers the TLS handshake.
   if (tls_) request_since_ms_ = loop.now_ms();
+  enter();
   set_interest();
+}
+
+void HttpConnection::enter() {
+  if (!loop_.options().count_strangers) return;
+  const Tenants::Entered entered = seat_.enter(network_of(address()));
+  if (entered == Tenants::Entered::on_probation) probation_since_ms_ = loop_.now_ms();
+  if (entered != Tenants::Entered::no) return;
+  const HttpFault fault = too_many_strangers();
+  // Before the handshake of TLS there is no way to tell the peer.
+  if (tls_) return die();
+  refuse(fault);
+}
+
+HttpFault HttpConnection::too_many_strangers() {
+  probation_since_ms_ = 0;
+  return {429, loop_.options().tenants->refuse(Limit::address_connections)};
 }
 
 HttpConnection::~HttpConnection() {
   tell_left();
   if (stream_) stream_->over();
+  loop_.parties().leave(*party_);
   ::close(fd_);
 }
 
@@ -127,8 +163,27 @@ void HttpConnection::set_interest() {
 void HttpConnection::handle(uint32_t events) {
   if (events & (EPOLLHUP | EPOLLERR)) return die();
   if ((events & EPOLLRDHUP) && !(events & EPOLLIN) && mode_ == Mode::streaming) return die();
-  if (events & EPOLLIN) read();
+  if (events & EPOLLIN) {
+    readable_ = true;
+    ask_to_be_served();
+  }
   loop_.mark(*this);
+}
+
+void HttpConnection::ask_to_be_served() {
+  if (!std::exchange(asked_, true)) loop_.parties().add_ready(*party_, fd_, id_);
+}
+
+void HttpConnection::serve() {
+  asked_ = false;
+  begun_ = 0;
+  loop_.mark(*this);
+  if (held_.empty()) {
+    if (std::exchange(readable_, false)) read();
+  } else if (!closing_ && !blocked()) {
+    std::string held = std::exchange(held_, {});
+    consume(held);
+  }
 }
 
 void HttpConnection::read() {
@@ -159,27 +214,12 @@ void HttpConnection::received(std::string_view bytes) {
   if (!ok) peer_ended_ = true;
 }
 
-bool HttpConnection::turn_is_over() const {
-  return turn_ == loop_.turn_number() && begun_ >= loop_.requests_of_connection();
-}
-
-// Everything else that blocks a connection ends with an event or an answer.
-void HttpConnection::resume_after_this_turn() {
-  if (turn_is_over() && !std::exchange(resumes_, true)) loop_.resume_next_turn(*this);
-}
-
-void HttpConnection::resume() {
-  resumes_ = false;
-  loop_.mark(*this);
-  if (held_.empty() || closing_ || blocked()) return;
-  std::string held = std::exchange(held_, {});
-  consume(held);
-}
+bool HttpConnection::turn_is_over() const { return !loop_.parties().may_begin(*party_, begun_); }
 
 bool HttpConnection::blocked() const {
   bool upgrading = !slots_.empty() && slots_.back().upgrade;
-  return mode_ == Mode::streaming || upgrading || turn_is_over() ||
-         slots_.size() >= limits::kPipelinedRequests || out_bytes_ > limits::kUnsentBytes;
+  return mode_ == Mode::streaming || upgrading || slots_.size() >= limits::kPipelinedRequests ||
+         out_bytes_ > limits::kUnsentBytes;
 }
 
 void HttpConnection::consume(std::string_view in) {
@@ -190,9 +230,11 @@ void HttpConnection::consume(std::string_view in) {
   }
   while (!in.empty() && !closing_ && !dead_) {
     if (mode_ == Mode::websocket) return consume_frames(in);
-    if (blocked()) {
+    if (blocked() || turn_is_over()) {
       held_.append(in);
-      return resume_after_this_turn();
+      // Everything else that blocks a connection ends with an event or an answer.
+      if (!blocked()) ask_to_be_served();
+      return;
     }
     switch (parser_.feed(in)) {
       case HttpParser::State::more:
@@ -205,39 +247,66 @@ void HttpConnection::consume(std::string_view in) {
   }
 }
 
+std::optional<Judged> HttpConnection::judge_head() {
+  const auto& judge = loop_.options().judge_head;
+  if (std::exchange(head_judged_, true) || !judge) return std::nullopt;
+  wire::Request& request = parser_.request();
+  request.peer = this;
+  Judged judged = judge(request);
+  Tenants* tenants = loop_.options().tenants;
+  if (tenants && judged.tenant && !seat_.move_to(judged.tenant)) {
+    return Judged{worded({429, tenants->refuse(Limit::connections)}), true};
+  }
+  if (probation_since_ms_ && !judged.tenant) return Judged{worded(too_many_strangers()), true};
+  probation_since_ms_ = 0;
+  // A connection that is listed stays in its party until it has been served.
+  if (judged.tenant && !asked_) party_ = &loop_.parties().move(*party_, judged.tenant->tenant);
+  if (judged.refusal) return judged;
+  const MemoryCharge::Account account = judged.tenant ? judged.tenant->account : nullptr;
+  body_charge_.move_to(account);
+  if (out_charge_.bytes() == 0) out_charge_.move_to(account);
+  judged_ = std::move(judged);
+  return std::nullopt;
+}
+
 void HttpConnection::wait_for_rest() {
   if (parser_.in_body()) {
     // The sender of a body that takes memory must be known.
-    const auto& refuse_head = loop_.options().refuse_head;
-    if (!std::exchange(head_judged_, true) && refuse_head)
-      if (auto refusal = refuse_head(parser_.request())) return refuse_with(*std::move(refusal));
+    if (auto judged = judge_head()) return refuse_with(*std::move(judged->refusal));
     head_charge_.clear();
-    if (!body_charge_.resize(parser_.held_bytes())) return refuse_for_memory();
+    if (!body_charge_.resize(parser_.held_bytes())) return refuse_for_memory(body_charge_);
   } else if (parser_.held_bytes() > kUncountedBytes || head_charge_.bytes()) {
-    if (!head_charge_.resize(parser_.held_bytes())) return refuse_for_memory();
+    if (!head_charge_.resize(parser_.held_bytes())) return refuse_for_memory(head_charge_);
   }
   owes_continue_ = owes_continue_ || parser_.take_continue();
 }
 
 void HttpConnection::complete() {
-  if (turn_ != loop_.turn_number()) begun_ = 0;
-  turn_ = loop_.turn_number();
   ++begun_;
   request_since_ms_ = 0;
   owes_continue_ = false;
-  head_judged_ = false;
   head_charge_.clear();
+  std::optional<Judged> refused = judge_head();
+  if (refused && refused->close) return refuse_with(*std::move(refused->refusal));
+  head_judged_ = false;
   const size_t body = parser_.held_bytes();
-  if (body > kUncountedBytes && !body_charge_.resize(body * kBodyCopies))
-    return refuse_for_memory();
+  if (!refused && body > kUncountedBytes && !body_charge_.resize(body * kBodyCopies))
+    return refuse_for_memory(body_charge_);
   Slot slot;
   slot.keep_alive = parser_.keep_alive();
   slot.http10 = parser_.http10();
+  if (judged_.tenant) slot.account = judged_.tenant->account;
   slot.body_charge = std::move(body_charge_);
   body_charge_ = MemoryCharge(loop_.options().memory, MemoryUse::bodies);
   closing_ = !slot.keep_alive;
   slots_.push_back(std::move(slot));
-  begin(parser_.take());
+  if (!refused) {
+    begin(parser_.take());
+  } else {
+    slots_.back().head_only = parser_.take().method == "HEAD";
+    answer(first_request_ + slots_.size() - 1, *std::move(refused->refusal), {});
+  }
+  loop_.parties().began(*party_, begun_);
 }
 
 void HttpConnection::begin(wire::Request request) {
@@ -248,8 +317,41 @@ void HttpConnection::begin(wire::Request request) {
     if (auto accept = websocket_accept(request)) slot.accept = *accept;
   }
   Ticket ticket{fd_, id_, first_request_ + slots_.size() - 1};
+  Answer answer(loop_.mailbox(), ticket, slot.account);
+  Judged judged = std::exchange(judged_, {});
+  if (!judged.handle) judged.handle = loop_.handler();
+  if (request.body.size() >= kLargeBody)
+    return begin_elsewhere(std::move(judged.handle), std::move(request), std::move(answer));
   request.peer = this;
-  loop_.handler()(std::move(request), Answer(loop_.mailbox(), ticket));
+  judged.handle(std::move(request), std::move(answer));
+}
+
+void HttpConnection::begin_elsewhere(Judged::Handle handle, wire::Request request,
+                                     wire::Respond answer) {
+  // Shared by the task and by the refusal when the pool does not take the task.
+  struct Held {
+    Judged::Handle handle;
+    wire::Request request;
+    wire::Respond answer;
+    DetachedPeer peer;
+  };
+  std::shared_ptr<Held> held(
+      new Held{std::move(handle), std::move(request), std::move(answer), DetachedPeer(address())});
+  slots_.back().left = [held] { held->peer.leave(); };
+  BackgroundPool::Task task = [held] {
+    // Smaller requests come first when there are more threads than processors.
+    lower_thread_priority();
+    held->request.peer = &held->peer;
+    held->handle(std::move(held->request), std::move(held->answer));
+  };
+  // Strangers are one owner. Tasks without an owner could fill the pool.
+  const std::string& owner = party_->tenant;
+  if (loop_.large_requests().add(owner.empty() ? kStrangers : std::string_view(owner),
+                                 std::move(task)))
+    return;
+  held->answer(worded({429,
+                       {Code::exhausted, "TENANT_LARGE_REQUESTS",
+                        "too many large requests of this tenant wait; retry later"}}));
 }
 
 std::string HttpConnection::address() const {
@@ -275,16 +377,21 @@ void HttpConnection::tell_left() {
 
 void HttpConnection::refuse(const HttpFault& fault) {
   if (mode_ != Mode::http && mode_ != Mode::streaming) return die();
-  const auto& refuse = loop_.options().refuse;
-  wire::Response response = refuse ? refuse(parser_.request(), fault) : plain_refusal(fault);
-  if (fault.status == 503) response.headers.emplace_back("Retry-After", "1");
-  refuse_with(std::move(response));
+  refuse_with(worded(fault));
 }
 
-void HttpConnection::refuse_for_memory() {
-  refuse({503,
-          {Code::unavailable, "OVERLOADED",
-           "requests fill the server's memory; retry later, or send less at once"}});
+wire::Response HttpConnection::worded(const HttpFault& fault) const {
+  const auto& refuse = loop_.options().refuse;
+  wire::Response response = refuse ? refuse(parser_.request(), fault) : plain_refusal(fault);
+  const bool retry = fault.status == 503 || fault.status == 429;
+  if (retry && !wire::find_header(response.headers, "Retry-After"))
+    response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+void HttpConnection::refuse_for_memory(const MemoryCharge& charge) {
+  refuse(out_of_memory(charge,
+                       "requests fill the server's memory; retry later, or send less at once"));
 }
 
 // Answers the request that is being read and then closes: the rest of it is not read.
@@ -377,15 +484,10 @@ void HttpConnection::flush() {
     if (!dead_) send();
     // Answers that are ready had no room before. When everything was sent no event would come.
     if (was_full && out_bytes_ <= limits::kUnsentBytes) moved = true;
-    if (!dead_ && !held_.empty() && !closing_ && !blocked()) {
-      std::string held = std::exchange(held_, {});
-      consume(held);
-      moved = true;
-    }
   }
   if (dead_) return;
-  // The answers that blocked it may have left in the turn whose requests are used up.
-  if (!held_.empty() && !closing_) resume_after_this_turn();
+  // The answers that blocked it may have left.
+  if (!held_.empty() && !closing_ && !blocked()) ask_to_be_served();
   if (stream_) {
     stream_->set_unsent(out_bytes_);
     out_charge_.clear();
@@ -457,6 +559,8 @@ void HttpConnection::sweep() {
     return;
   }
   if (out_bytes_ > 0 && now - sent_ms_ > times.stalled_ms) return die();
+  if (probation_since_ms_ && now - probation_since_ms_ > times.probation_ms)
+    return refuse(too_many_strangers());
   if (stream_ && !keepalive_.empty() && out_bytes_ == 0 && now - sent_ms_ >= times.keepalive_ms) {
     put(keepalive_);
     loop_.mark(*this);

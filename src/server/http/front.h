@@ -18,6 +18,11 @@ struct FrontOptions {
   // and needs any valid token when it does not.
   RoutePermissions permissions{};
   BrowserRules browsers{};
+  // Whether requests without a valid token are limited by address, in mode jwt. Health probes are
+  // not, so that nobody makes a server look ill.
+  bool limit_strangers = true;
+  // Called before a request that leases jobs or waits for them: an error refuses it. May be empty.
+  std::function<Result<void>(const Caller&)> before_poll{};
 };
 
 // The router, the authenticator and the metrics must outlive the front.
@@ -27,28 +32,35 @@ class HttpFront {
             FrontOptions options = {});
 
   wire::Handler handler();
-  // For HttpOptions::refuse_head: refuses a request without a route or without a caller before its
-  // body is read.
-  std::function<std::optional<wire::Response>(const wire::Request&)> head_refuser();
+  // For HttpOptions::judge_head: names the caller of a request by its head. Refuses a request
+  // without a route or without a caller, and one that exceeds a limit of its tenant.
+  std::function<Judged(wire::Request&)> judge();
   // For HttpOptions::refuse: words a refusal in the dialect of its path, with CORS headers.
   std::function<wire::Response(const wire::Request&, const HttpFault&)> refuser();
 
  private:
   struct Trace;
+  using TracePtr = std::shared_ptr<Trace>;  // shared by the request and its answer
   class Back;
   void handle(wire::Request request, wire::Respond respond);
+  void run(TracePtr trace, wire::Request request, wire::Respond respond);
+  Judged judge(wire::Request& request);
   // The CORS headers for the request. Only a web site that may call gets leave to read the answer.
   std::optional<wire::Cors> cors_for(const wire::Request& request) const;
-  // Names the caller of the request. Returns the refusal when there is one: 401 or 403.
-  // `client` receives the machine client of the caller, if it is one.
-  std::optional<wire::Response> admit(wire::Request& request, Permission needs,
-                                      std::string& client);
-  Trace trace_of(const wire::Request& request, const wire::Match& match);
+  // Names the caller of the request. Returns the refusal when there is one: 401, 403 or 429.
+  std::optional<wire::Response> admit(wire::Request& request, Trace& trace);
+  // Counts a request without a valid token. Returns the refusal when its address sends too many.
+  std::optional<wire::Response> count_stranger(const wire::Request& request, Trace& trace);
+  // The limits of the tenant that the request reaches. Returns the refusal.
+  std::optional<wire::Response> check_limits(const wire::Request& request, const Trace& trace);
+  TracePtr trace_of(const wire::Request& request);
   // The answer to a request that its head decides: a preflight, no route, no caller. Otherwise sets
   // the caller of the request and returns nothing.
-  std::optional<wire::Response> decide_by_head(wire::Request& request, const wire::Match& match,
-                                               Trace& trace);
+  std::optional<wire::Response> decide_by_head(wire::Request& request, Trace& trace);
   void finish(Trace& trace, wire::Response& response);
+  // Counts the stream of the response for its tenant and ends it with its token.
+  void tie_stream(const Trace& trace, wire::Response& response);
+  void log_answer(const Trace& trace, wire::Response& response, Time took) const;
 
   const wire::Router& router_;
   Authenticator& authenticator_;
@@ -57,6 +69,7 @@ class HttpFront {
   struct RouteRow {
     Histogram* duration;
     Permission needs;
+    bool polls;  // leases jobs
   };
   std::unordered_map<const wire::Route*, RouteRow> rows_;
   Histogram& unmatched_;

@@ -72,6 +72,7 @@ class FrontTest : public ::testing::Test {
     front_ = std::make_unique<HttpFront>(router_, *authenticator_, metrics_, std::move(front));
     options.address = {"127.0.0.1", 0};
     options.refuse = front_->refuser();
+    options.judge_head = front_->judge();
     auto started = HttpServer::start(options, front_->handler());
     ASSERT_TRUE(started);
     server_ = std::move(*started);

@@ -24,8 +24,6 @@ constexpr int kDescriptorBits = 24;
 constexpr uint64_t kDescriptorMask = (1ull << kDescriptorBits) - 1;
 constexpr int kEvents = 256;
 constexpr int64_t kSweepMs = 250;
-// Requests that one turn of the loop begins, besides the first of each connection.
-constexpr size_t kTurnRequests = 32;
 // The number of refused connections that get an answer; further ones are only closed.
 constexpr size_t kRefusedConnections = 100;
 
@@ -113,15 +111,11 @@ void HttpLoop::run() {
 void HttpLoop::turn() {
   mailbox_->take_or_sleep(letters_);
   epoll_event events[kEvents];
-  int wait = letters_.empty() && resumed_.empty() ? static_cast<int>(kSweepMs) : 0;
+  int wait = letters_.empty() && !parties_.any_ready() ? static_cast<int>(kSweepMs) : 0;
   if (stopping_ && wait > 0) wait = 20;
   int count = epoll_wait(epoll_, events, kEvents, wait);
   if (letters_.empty()) mailbox_->awake(letters_);
   tick();
-  std::vector<std::pair<int, uint64_t>> resumed = std::exchange(resumed_, {});
-  ++turn_number_;
-  const size_t ready = static_cast<size_t>(std::max(count, 0)) + resumed.size();
-  requests_of_connection_ = std::max<size_t>(1, kTurnRequests / std::max<size_t>(1, ready));
   {
     BatchScope run_batch;  // requests that arrived together run as one batch
     for (Letter& letter : letters_)
@@ -129,7 +123,7 @@ void HttpLoop::turn() {
     letters_.clear();
     for (int i = 0; i < count; ++i)
       handle_event(events[i].data.u64, events[i].events);
-    resume_some(resumed);
+    serve_ready();
   }
   flush_marked();
   if (now_ms_ - swept_ms_ < (stopping_ ? 20 : kSweepMs)) return;
@@ -138,13 +132,11 @@ void HttpLoop::turn() {
   flush_marked();
 }
 
-void HttpLoop::resume_next_turn(HttpConnection& connection) {
-  resumed_.emplace_back(connection.fd(), connection.id());
-}
-
-void HttpLoop::resume_some(const std::vector<std::pair<int, uint64_t>>& connections) {
-  for (auto [fd, id] : connections)
-    if (auto* connection = find(fd, id)) connection->resume();
+void HttpLoop::serve_ready() {
+  parties_.begin_turn(now_ms_);
+  std::pair<int, uint64_t> next;
+  while (parties_.next(next))
+    if (auto* connection = find(next.first, next.second)) connection->serve();
 }
 
 HttpConnection* HttpLoop::find(int fd, uint64_t id) const {

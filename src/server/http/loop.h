@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/http/mailbox.h"
+#include "server/http/parties.h"
 #include "server/http/server.h"
 
 namespace pawl::server {
@@ -34,23 +35,22 @@ class HttpLoop {
   // Called by its connections.
   const HttpOptions& options() const { return server_.options_; }
   const wire::Handler& handler() const { return server_.handler_; }
+  BackgroundPool& large_requests() { return *server_.large_requests_; }
   int64_t now_ms() const { return now_ms_; }
   std::string_view date() const { return date_; }
   bool stopping() const { return stopping_; }
   bool watch(int fd, uint64_t id, uint32_t events, bool added);  // false: the kernel refused it
   void mark(HttpConnection& connection);                         // flush it before the next wait
-  // A turn of the loop begins a bounded number of requests, divided between the connections that
-  // are ready: a connection that has sent many does not delay the others by all of them.
-  uint64_t turn_number() const { return turn_number_; }
-  size_t requests_of_connection() const { return requests_of_connection_; }
-  void resume_next_turn(HttpConnection& connection);
+  // A turn of the loop begins a bounded number of requests, divided between the tenants and the
+  // connections that are ready: who has sent many does not delay the others by all of them.
+  Parties& parties() { return parties_; }
   char* scratch() { return scratch_.get(); }
   static constexpr size_t kScratchBytes = 64 * 1024;
 
  private:
   void run();
   void turn();
-  void resume_some(const std::vector<std::pair<int, uint64_t>>& connections);
+  void serve_ready();
   void handle_event(uint64_t key, uint32_t events);
   void accept_some();
   void adopt(int fd, bool refused);
@@ -68,14 +68,12 @@ class HttpLoop {
   int epoll_ = -1;
   int listener_ = -1;
   bool accepting_ = false;
+  Parties parties_;  // before the connections, which leave it
   std::vector<std::unique_ptr<HttpConnection>> connections_;  // by descriptor
   size_t open_ = 0;
   uint64_t next_id_ = 1;
   size_t next_peer_ = 0;
   std::vector<std::pair<int, uint64_t>> marked_;
-  std::vector<std::pair<int, uint64_t>> resumed_;  // have further requests for the next turn
-  uint64_t turn_number_ = 0;
-  size_t requests_of_connection_ = 1;
   std::vector<Letter> letters_;
   std::unique_ptr<char[]> scratch_;
   int64_t now_ms_ = 0;

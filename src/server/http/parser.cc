@@ -175,12 +175,14 @@ bool HttpParser::target(std::string_view target) {
   bool text = target.find('%') == std::string_view::npos
                   ? is_utf8(target)
                   : is_utf8(wire::percent_decode(target, false));
+  size_t question = target.find('?');
+  // Also of a request that is refused: the path decides in which dialect.
+  request_.path =
+      text ? std::string(target.substr(0, question)) : as_utf8(target.substr(0, question));
   if (!text) {
-    bad("the path is not UTF-8 after percent-decoding");
+    bad("the path or the query is not UTF-8 after percent-decoding");
     return false;
   }
-  size_t question = target.find('?');
-  request_.path = target.substr(0, question);
   if (question != std::string_view::npos) request_.query = target.substr(question + 1);
   return true;
 }

@@ -37,6 +37,7 @@ class HttpParser {
   // Returns the complete request and starts over.
   wire::Request take();
   const wire::Request& request() const { return request_; }  // the part that was parsed so far
+  wire::Request& request() { return request_; }
   const HttpFault& fault() const { return fault_; }
 
   // True while bytes of a body are missing: the head is complete, so the request can be judged.

@@ -2,11 +2,15 @@
 
 #include "server/http/server.h"
 
-#include <time.h>
-
+#include "runtime/monotonic.h"
 #include "server/http/loop.h"
 
 namespace pawl::server {
+
+// Threads for requests with large bodies, and how many of those may wait: the memory budget bounds
+// their bodies.
+static constexpr size_t kLargeRequestThreads = 3;
+static constexpr size_t kWaitingLargeRequests = 1000;
 
 HttpServer::HttpServer(HttpOptions options, wire::Handler handler, Address address)
     : options_(std::move(options)), handler_(std::move(handler)), address_(std::move(address)) {}
@@ -21,6 +25,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, wire:
   std::unique_ptr<HttpServer> server(
       new HttpServer(std::move(options), std::move(handler), listener.address));
   server->tls_ = std::move(tls);
+  server->large_requests_ =
+      server->background_.pool("large requests", kLargeRequestThreads, kWaitingLargeRequests);
   for (int i = 0; i < server->options_.threads; ++i)
     server->loops_.push_back(std::make_unique<HttpLoop>(*server, -1));
   server->acceptor_ = std::make_unique<HttpLoop>(*server, listener.fd);
@@ -32,9 +38,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpOptions options, wire:
 
 void HttpServer::stop(int64_t deadline_ms) {
   if (std::exchange(stopped_, true)) return;
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  stop_deadline_ms_ = now.tv_sec * 1000 + now.tv_nsec / 1'000'000 + deadline_ms;
+  stop_deadline_ms_ = monotonic_ms() + deadline_ms;
   acceptor_->mailbox()->post({Letter::Kind::stop});
   for (auto& loop : loops_)
     loop->mailbox()->post({Letter::Kind::stop});

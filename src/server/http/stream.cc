@@ -9,11 +9,12 @@
 
 namespace pawl::server {
 
-HttpStream::HttpStream(Kind kind, Ticket ticket, std::shared_ptr<Mailbox> mailbox)
+HttpStream::HttpStream(Kind kind, Ticket ticket, std::shared_ptr<Mailbox> mailbox,
+                       MemoryCharge::Account account)
     : kind_(kind),
       ticket_(ticket),
       mailbox_(std::move(mailbox)),
-      charge_(mailbox_->memory(), MemoryUse::streams) {}
+      charge_(mailbox_->memory(), MemoryUse::streams, std::move(account)) {}
 
 void HttpStream::frame(BytesView piece) {
   switch (kind_) {

@@ -9,7 +9,8 @@ namespace pawl::server {
 class HttpStream final : public wire::Socket {
  public:
   enum class Kind { chunked, plain, websocket };
-  HttpStream(Kind kind, Ticket ticket, std::shared_ptr<Mailbox> mailbox);
+  HttpStream(Kind kind, Ticket ticket, std::shared_ptr<Mailbox> mailbox,
+             MemoryCharge::Account account = nullptr);
 
   // A write fails, and the connection is cut, when the reader has left too much unread: more than
   // kStreamBytes, or anything that the memory budget has no room for.

@@ -16,8 +16,8 @@ void HttpConnection::start_stream(Slot& slot, bool keep) {
   put_owned(std::move(head));
   mode_ = Mode::streaming;
   stream_keeps_alive_ = keep;
-  stream_ =
-      std::make_shared<HttpStream>(kind, Ticket{fd_, id_, first_request_ - 1}, loop_.mailbox());
+  stream_ = std::make_shared<HttpStream>(kind, Ticket{fd_, id_, first_request_ - 1},
+                                         loop_.mailbox(), slot.account);
   keepalive_.clear();
   // A comment line, which readers of Server-Sent Events ignore.
   const std::string* type = wire::find_header(slot.response.headers, "Content-Type");
@@ -54,7 +54,8 @@ void HttpConnection::start_websocket(Slot& slot) {
   put_owned(std::move(head));
   mode_ = Mode::websocket;
   stream_ = std::make_shared<HttpStream>(HttpStream::Kind::websocket,
-                                         Ticket{fd_, id_, first_request_ - 1}, loop_.mailbox());
+                                         Ticket{fd_, id_, first_request_ - 1}, loop_.mailbox(),
+                                         slot.account);
   keepalive_.clear();
   append_frame(keepalive_, Opcode::ping, {});
   socket(stream_);

@@ -109,6 +109,10 @@ constexpr MetricRow kMetrics[] = {
      counter,
      "Requests and streams that were refused because the memory budget is used up.",
      {"purpose"}},
+    {"pawl_limit_refusals_total",
+     counter,
+     "Requests, streams and connections that a limit of a tenant or of an address refused.",
+     {"limit"}},
     {"pawl_start_time_seconds", gauge, "When this process started, in seconds since 1970."},
     {"pawl_build_info", gauge, "Always 1; the version is the label.", {"version"}},
 };

@@ -34,6 +34,34 @@ constexpr Setting kSettings[] = {
      v::number("N"), "25000",
      "maximum number of requests of one tenant that wait for the kernel; further ones get 429; 0 "
      "means no limit beyond 100000 for all tenants together"},
+    {"tenant-max-connections", "tenant.max_connections", "PAWL_TENANT_MAX_CONNECTIONS", "",
+     v::number("N"), "5000",
+     "maximum number of open HTTP connections whose last authenticated request was of one tenant; "
+     "a request on a further one gets 429; 0 means no limit beyond --connections"},
+    {"tenant-max-streams", "tenant.max_streams", "PAWL_TENANT_MAX_STREAMS", "", v::number("N"),
+     "2000",
+     "maximum number of open streams of one tenant: event streams, WebSockets and gRPC streams "
+     "together; further ones get 429; 0 means no limit"},
+    {"tenant-max-jobs", "tenant.max_jobs", "PAWL_TENANT_MAX_JOBS", "", v::number("N"), "50000",
+     "maximum number of jobs of one tenant that workers have leased and not finished; a poll for "
+     "more gets 429; 0 means no limit"},
+    {"tenant-max-requests", "tenant.max_requests", "PAWL_TENANT_MAX_REQUESTS", "", v::number("N"),
+     "0",
+     "maximum number of requests of one tenant in a second; further ones get 429; 0 means no "
+     "limit: "
+     "tenants share the kernel fairly without one"},
+    {"tenant-max-bytes", "tenant.max_bytes", "PAWL_TENANT_MAX_BYTES", "", v::bytes(), "0",
+     "maximum number of bytes that one tenant stores, approximately, such as 10GiB; further writes "
+     "get 429, reads and deletions do not; 0 means no limit"},
+    {"address-max-connections", "address.max_connections", "PAWL_ADDRESS_MAX_CONNECTIONS", "",
+     v::number("N"), "1000",
+     "under --auth jwt, maximum number of open HTTP connections of one client address that have "
+     "not sent a valid token; further ones get 429; 0 means no limit"},
+    {"address-max-requests", "address.max_requests", "PAWL_ADDRESS_MAX_REQUESTS", "",
+     v::number("N"), "100",
+     "under --auth jwt, maximum number of requests of one client address in a second without a "
+     "valid token, with bursts of ten seconds; further ones get 429; 0 means no limit, for servers "
+     "behind a proxy"},
     {"cell-cache", "cell_cache", "PAWL_CELL_CACHE", "", v::number("N"), "0",
      "memory for cached cells in MiB; 0 means half of --memory-budget, at most 512"},
     {"rows-cache", "rows_cache", "PAWL_ROWS_CACHE", "", v::number("N"), "64",
@@ -45,6 +73,8 @@ constexpr Setting kSettings[] = {
     {"auth", "auth", "PAWL_AUTH", "CYODA_IAM_MODE", v::one_of("none|jwt|mock"), "none",
      "authentication: `none` trusts every caller, `jwt` requires a bearer token; `mock` is another "
      "word for `none`"},
+    {"require-jwt", "require_jwt", "PAWL_REQUIRE_JWT", "CYODA_REQUIRE_JWT", v::boolean(), "false",
+     "refuse to start unless --auth is jwt and there is a key that tokens are checked with"},
     {"insecure", "insecure", "PAWL_INSECURE", "", v::boolean(), "false",
      "allow --auth none on addresses that other machines can reach"},
     {"tenant", "none.tenant", "PAWL_TENANT", "", v::text("TEXT"), kDefaultTenant,
@@ -97,6 +127,10 @@ constexpr Setting kSettings[] = {
     {"max-state-visits", "entities.max_state_visits", "PAWL_MAX_STATE_VISITS",
      "CYODA_MAX_STATE_VISITS", v::number("N"), "10",
      "maximum number of visits to one state in one cascade of transitions"},
+    {"validate-results", "entities.validate_results", "PAWL_VALIDATE_RESULTS", "", v::boolean(),
+     "false",
+     "check every document that a processor returns against the model; false checks only those of "
+     "processors with validateResult"},
     {"dispatch-wait", "entities.dispatch_wait", "PAWL_DISPATCH_WAIT", "CYODA_DISPATCH_WAIT_TIMEOUT",
      v::duration(), "0s", "how long a call waits for a compute member to join"},
     {"keepalive-interval", "entities.keepalive_interval", "PAWL_KEEPALIVE_INTERVAL",
@@ -105,6 +139,9 @@ constexpr Setting kSettings[] = {
     {"keepalive-timeout", "entities.keepalive_timeout", "PAWL_KEEPALIVE_TIMEOUT",
      "CYODA_KEEPALIVE_TIMEOUT", v::duration(), "30s",
      "silence after which a compute member counts as gone"},
+    {"strict-leases", "processes.strict_leases", "PAWL_STRICT_LEASES", "", v::boolean(), "false",
+     "refuse the result of a job from a worker that does not hold its lease; without it the first "
+     "result counts, whoever sends it"},
     {"lifecycle-websocket", "lifecycle.websocket", "PAWL_LIFECYCLE_WEBSOCKET", "", v::boolean(),
      "true", "offer watches over WebSocket; Server-Sent Events are always offered"},
     {"lifecycle-origins", "lifecycle.origins", "PAWL_LIFECYCLE_ORIGINS", "", v::text("TEXT"), "",

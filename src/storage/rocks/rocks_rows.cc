@@ -15,6 +15,8 @@
 #include <fstream>
 #include <mutex>
 
+#include "storage/row_sizes.h"
+
 namespace pawl {
 namespace {
 
@@ -222,7 +224,7 @@ Result<std::shared_ptr<Database>> open_database(const RocksOptions& options) {
   return out;
 }
 
-class RocksRows final : public Rows {
+class RocksRows final : public Rows, public RowSizes {
  public:
   RocksRows(RocksOptions options, std::shared_ptr<Database> database, Seq applied)
       : options_(std::move(options)), database_(std::move(database)), applied_(applied) {}
@@ -312,6 +314,18 @@ class RocksRows final : public Rows {
     if (!status.ok()) return fail(database_->error_of(status, "reset"));
     applied_ = 0;
     return flush();
+  }
+
+  uint64_t approximate_bytes(BytesView first, BytesView limit) const override {
+    const std::string from = std::string(1, kRow).append(first);
+    const std::string to = std::string(1, kRow).append(limit);
+    const rocksdb::Range range(from, to);
+    // RocksDB's guess for memtables may be several times too large, so only files count.
+    const rocksdb::SizeApproximationOptions how;
+    uint64_t bytes = 0;
+    auto status = database_->db->GetApproximateSizes(how, database_->db->DefaultColumnFamily(),
+                                                     &range, 1, &bytes);
+    return status.ok() ? bytes : 0;
   }
 
   Result<void> intact() const override {

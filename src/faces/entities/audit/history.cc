@@ -54,6 +54,11 @@ struct History::Reader {
   }
 };
 
+bool History::same_change(const Trail& older, const Trail& newer) {
+  return older.change == ChangeKind::updated && newer.change == ChangeKind::updated &&
+         older.change_tx == newer.change_tx;
+}
+
 Result<bool> History::each(const Visit& visit) const {
   for (auto own = own_.rbegin(); own != own_.rend(); ++own)
     if (!visit(*own)) return true;
@@ -73,6 +78,7 @@ Result<std::vector<Trail>> History::changes(const std::optional<Time>& at) const
   TRY_OK(each([&](const Trail& t) {
     if (t.change == ChangeKind::none) return true;
     known = true;
+    if (!out.empty() && same_change(t, out.back())) return true;
     if (!at || t.now <= *at) out.push_back(t);
     return out.size() < kMaxChanges;
   }));

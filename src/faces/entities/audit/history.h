@@ -20,6 +20,8 @@ class History {
   // never existed.
   using Visit = std::function<bool(const Trail&)>;
   Result<bool> each(const Visit& visit) const;
+  // Two updates of the entity by one transaction are one change: that of the newer trail.
+  static bool same_change(const Trail& older, const Trail& newer);
   // The trails that changed the entity until `at`, newest first, at most kMaxChanges. Fails with
   // ENTITY_NOT_FOUND when nothing ever changed it.
   static constexpr size_t kMaxChanges = 1000;

@@ -14,6 +14,10 @@ std::unexpected<Error> workflow_failed(std::string message) {
 
 constexpr std::string_view kLoopback = "loopback";
 
+// Fields of the models that one transaction grows, counted anew for each document that makes a
+// model grow: about a microsecond each.
+constexpr size_t kMaxGrownFields = 500'000;
+
 }  // namespace
 
 Result<WorkflowSet> decode_workflows(BytesView bytes) {
@@ -93,6 +97,14 @@ Result<void> Machine::set_data(const json::Value& value, std::string data) {
     }
     TRY_OK(checked);
   } else if (value.is_null() || !fits(model.shape, value)) {
+    // Each growth copies and prints the whole model.
+    transaction_.grown_fields += model.fields;
+    if (transaction_.grown_fields > kMaxGrownFields)
+      return fail(
+          Code::unprocessable, "MODEL_GROWS_TOO_OFTEN",
+          fmt::format("the documents of one transaction grow model {} version {} too often; "
+                      "write those with new fields first, or in smaller collections",
+                      model.name, model.version));
     Shape grown = model.shape;
     TRY(bool grew, extend(grown, value, model.level));
     if (grew) {
@@ -143,11 +155,20 @@ void Machine::load_entity(const EntityView& stored, bool with_data) {
   progress_.change = ChangeKind::updated;
 }
 
+bool Machine::written_before(const StoredEntity& found) const {
+  return found.cell.version == Turn::kOwnWrite && found.view.tx == transaction_.tx &&
+         std::ranges::find(transaction_.ids, found.view.id) != transaction_.ids.end();
+}
+
 Result<Machine::Step> Machine::begin_existing(const Item& item) {
   TRY(StoredEntity found, find_entity(turn_, transaction_.tenant, item.id));
   if (!found.exists()) return fail(entity_not_found(item.id));
   EntityView& stored = found.view;
-  if (!item.if_match.empty() && item.if_match != stored.tx) return refuse_stale(item, stored);
+  const bool again = written_before(found);
+  // If-Match names a transaction from before this one, for each item of the same entity.
+  std::string& latest = transaction_.latest[item.id];
+  if (!again) latest = stored.tx;
+  if (!item.if_match.empty() && item.if_match != latest) return refuse_stale(item, stored);
   TRY(transaction_.model, find_model(turn_, transaction_.tenant, stored.model, stored.version));
   if (!transaction_.model) return fail(model_not_found(stored.model, stored.version));
   load_entity(stored, item.op != Item::update);
@@ -258,6 +279,7 @@ Result<void> Machine::load_workflows() {
 Result<Machine::Step> Machine::enter_workflow(const Item& item) {
   progress_.flow = transaction_.flows->with_state(progress_.entity.state);
   if (progress_.flow) progress_.workflow = progress_.flow->name;
+  if (progress_.flow == &default_workflow()) warn_of_default();
   if (item.transition.empty()) {
     progress_.stage = progress_.flow ? Stage::scan : Stage::finish;
     if (!progress_.flow)
@@ -296,6 +318,12 @@ Result<Machine::Step> Machine::start_transition(const Item& item) {
   return Step::next;
 }
 
+void Machine::warn_of_default() {
+  transaction_.warnings.push_back(
+      fmt::format("no workflow of model {} version {} matched: the default workflow was used",
+                  progress_.entity.model, progress_.entity.version));
+}
+
 Result<Machine::Step> Machine::select() {
   const std::vector<Workflow>& all = transaction_.flows->workflows;
   for (; progress_.candidate < all.size(); ++progress_.candidate) {
@@ -312,9 +340,7 @@ Result<Machine::Step> Machine::select() {
   }
   if (progress_.candidate == all.size()) {
     progress_.flow = &default_workflow();
-    transaction_.warnings.push_back(
-        fmt::format("no workflow of model {} version {} matched: the default workflow was used",
-                    progress_.entity.model, progress_.entity.version));
+    warn_of_default();
   }
   record(EventKind::workflow_found, fmt::format("workflow \"{}\"", progress_.flow->name));
   progress_.workflow = progress_.flow->name;
@@ -348,10 +374,10 @@ Result<void> Machine::count_visit() {
                            [&](const StateVisits& v) { return v.state == state; });
   if (seen == progress_.visits.end())
     seen = progress_.visits.insert(progress_.visits.end(), StateVisits{state});
-  if (++seen->count <= max_visits_) return {};
+  if (++seen->count <= options_.max_state_visits) return {};
   record(EventKind::cancel, fmt::format("state \"{}\" visited too often", state));
-  return workflow_failed(
-      fmt::format("state \"{}\" visited {} times (limit: {})", state, seen->count, max_visits_));
+  return workflow_failed(fmt::format("state \"{}\" visited {} times (limit: {})", state,
+                                     seen->count, options_.max_state_visits));
 }
 
 Result<Machine::Step> Machine::scan() {

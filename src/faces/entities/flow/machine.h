@@ -5,6 +5,7 @@
 // Transaction is kept.
 
 #include "faces/entities/flow/call.h"
+#include "faces/entities/flow/options.h"
 #include "faces/entities/flow/transaction.h"
 
 namespace pawl::entities {
@@ -16,11 +17,11 @@ inline constexpr uint64_t kMaxCriteriaWork = uint64_t{1} << 30;
 
 class Machine {
  public:
-  Machine(Turn& turn, Transaction& transaction, int max_visits)
+  Machine(Turn& turn, Transaction& transaction, ProgramOptions options)
       : turn_(turn),
         transaction_(transaction),
         progress_(transaction.progress),
-        max_visits_(max_visits) {}
+        options_(options) {}
 
   // Starts the transaction. Returns the caller's JSON answer, or empty bytes while a call is open.
   Result<Bytes> run();
@@ -49,11 +50,14 @@ class Machine {
   // command is lenient.
   Result<Step> refuse_stale(const Item& item, const EntityView& stored);
   void note_aborted(const Item& item, const EntityView& stored);
+  // True when an earlier item of this transaction has written the entity.
+  bool written_before(const StoredEntity& found) const;
   void load_entity(const EntityView& stored, bool with_data);
   Result<void> set_data(const json::Value& value, std::string data);
   // Finds the workflow of an existing entity, and the requested transition in it.
   Result<Step> enter_workflow(const Item& item);
   Result<Step> start_transition(const Item& item);
+  void warn_of_default();
   // One function for each of the other stages.
   Result<Step> select();
   Result<Step> guard();
@@ -90,6 +94,7 @@ class Machine {
   Result<void> dispatch(const Processor& processor);
   // Takes over the document that the processor returned, or fails the transaction.
   Result<void> apply_result(const Processor& processor);
+  Result<void> take_data(const Processor& processor, const std::string& data);
   Result<void> commit_and_dispatch(const Processor& processor);
   Result<void> ask_processor(const Processor& processor, const std::string& request,
                              bool redelivered);
@@ -138,7 +143,7 @@ class Machine {
   Turn& turn_;
   Transaction& transaction_;
   Progress& progress_;
-  int max_visits_;
+  ProgramOptions options_;
   const CallResult* result_ = nullptr;
   uint64_t criteria_work_ = 0;  // of this run
 };

@@ -136,6 +136,65 @@ TEST(dispatch, a_collection_continues_in_the_second_transaction) {
   EXPECT_EQ(s.kernel.verify(), "");
 }
 
+// Answers the call of the processor with a document that has a field of its own.
+std::pair<TestResponse, std::string> answer_with_new_field(ProgramOptions options,
+                                                           const std::string& config) {
+  FaceFixture s(options);
+  s.add_model();
+  s.import_processors(processor("p", "SYNC", config));
+  auto fake = std::make_shared<FakeMember>();
+  std::string member = s.join(fake);
+  std::string id = s.create();
+  TestResponsePtr waiting = s.start("PUT", "/entity/JSON/" + id + "/go", R"({"n":2})");
+  s.face->members().answered(member, fake->request(0), Call::processor,
+                             {.data = R"({"extra":true,"n":3})"});
+  EXPECT_EQ(s.kernel.verify(), "");
+  return {*waiting, s.data(id)};
+}
+
+TEST(results, are_checked_against_the_model_only_on_request) {
+  auto [free, stored] = answer_with_new_field({}, "");
+  EXPECT_EQ(free.status, 200) << free.text;
+  EXPECT_EQ(stored, R"({"extra":true,"n":3})");
+  for (bool for_all : {false, true}) {
+    auto [refused, kept] = answer_with_new_field(ProgramOptions{.validate_results = for_all},
+                                                 for_all ? "" : R"(,"validateResult":true)");
+    EXPECT_EQ(refused.code(), "WORKFLOW_FAILED") << refused.text;
+    EXPECT_NE(refused.text.find("'$.extra'"), std::string::npos) << refused.text;
+    EXPECT_NE(refused.text.find("processor p"), std::string::npos) << refused.text;
+    EXPECT_EQ(kept, R"({"k":"a","n":1})");
+  }
+}
+
+TEST(items, two_for_one_entity_are_one_change) {
+  FaceFixture s;
+  s.add_model();
+  std::string id = s.create();
+  std::string item = R"({"id":")" + id + R"(","payload":"{\"n\":)";
+  TestResponse both = s.send("PUT", "/entity/JSON", "[" + item + "2}\"}," + item + "3}\"}]");
+  ASSERT_EQ(both.status, 200) << both.text;
+  EXPECT_EQ(both.body.array()[0].find("entityIds")->array().size(), 2u);
+  EXPECT_EQ(s.data(id), R"({"n":3})");
+  EXPECT_EQ(s.send("GET", "/entity/" + id + "/changes").body.array().size(), 2u);
+  EXPECT_EQ(s.kernel.verify(), "");
+}
+
+// The second item must name the transaction before this one, too: any other is stale.
+TEST(items, if_match_of_a_second_item_names_the_transaction_before) {
+  FaceFixture s;
+  s.add_model();
+  std::string id = s.create();
+  std::string tx(s.send("GET", "/entity/" + id).body.find("meta")->string_or("transactionId"));
+  auto item = [&](const std::string& n, const std::string& match) {
+    return R"({"id":")" + id + R"(","payload":"{\"n\":)" + n + R"(}","ifMatch":")" + match + "\"}";
+  };
+  TestResponse done =
+      s.send("PUT", "/entity/JSON", "[" + item("2", tx) + "," + item("3", "other") + "]");
+  EXPECT_EQ(done.body.array()[0].find("entityIds")->array().size(), 1u) << done.text;
+  EXPECT_EQ(done.body.array()[0].find("failed")->array().size(), 1u);
+  EXPECT_EQ(s.data(id), R"({"n":2})");
+}
+
 TEST(cascade, a_guarded_loop_ends_at_the_visit_limit) {
   FaceFixture s(ProgramOptions{.max_state_visits = 3});
   s.add_model();

@@ -119,14 +119,15 @@ std::string Machine::request_text(const RequestFields& fields, const std::string
   json::append_string(out, flow().name);
   member(out, "name", flow().name);
   out += '}';
-  if (fields.transition) {
-    out += ",\"transition\":{\"id\":";
-    json::append_string(out, fields.transition->name);
-    member(out, "name", fields.transition->name);
-    member(out, "stateFrom", progress_.entity.state);
-    member(out, "stateTo", fields.transition->next);
-    out += '}';
-  }
+  // The criterion of a workflow belongs to no transition; its members are empty, as in the
+  // original.
+  const Transition* t = fields.transition;
+  out += ",\"transition\":{\"id\":";
+  json::append_string(out, t ? std::string_view(t->name) : "");
+  member(out, "name", t ? std::string_view(t->name) : "");
+  member(out, "stateFrom", t ? std::string_view(progress_.entity.state) : "");
+  member(out, "stateTo", t ? std::string_view(t->next) : "");
+  out += '}';
   member(out, "transactionId", tx);
   if (!fields.context.empty()) member(out, "parameters", fields.context);
   if (fields.attach) {
@@ -337,6 +338,22 @@ Result<void> Machine::reload_entity() {
   return {};
 }
 
+Result<void> Machine::take_data(const Processor& processor, const std::string& data) {
+  if (!processor.validate_result && !options_.validate_results) {
+    progress_.entity.data = data;
+    return {};
+  }
+  TRY(json::Value value, json::parse(data, {.max_bytes = limits::kCellBytes}));
+  auto taken = set_data(value, data);
+  if (taken) return {};
+  record(EventKind::process_result, fmt::format("processor \"{}\" failed", processor.name),
+         result_data(false, processor));
+  return fail(Code::invalid, "WORKFLOW_FAILED",
+              fmt::format("processor {} failed: its result does not fit model {} version {}: {}",
+                          processor.name, transaction_.model->name, transaction_.model->version,
+                          taken.error().message));
+}
+
 Result<void> Machine::apply_result(const Processor& processor) {
   const CallResult& v = *result_;
   add_warnings();
@@ -357,7 +374,7 @@ Result<void> Machine::apply_result(const Processor& processor) {
                              processor.mode == Mode::commit_before_dispatch));
   }
   // Data that the processor returns replaces what its callbacks wrote to the entity.
-  if (!v.data.empty()) progress_.entity.data = v.data;
+  if (!v.data.empty()) TRY_OK(take_data(processor, v.data));
   record(EventKind::process_result, fmt::format("processor \"{}\" finished", processor.name),
          result_data(true, processor));
   return {};

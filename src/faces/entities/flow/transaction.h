@@ -4,6 +4,7 @@
 // the scratch of its turn. Between the two transactions of a COMMIT_BEFORE_DISPATCH processor it
 // waits in a cell.
 
+#include <map>
 #include <optional>
 
 #include "faces/entities/flow/command.h"
@@ -75,7 +76,10 @@ struct Transaction {
   std::string request;       // the id of the open call
   int attempt = 1;           // the attempt that the open call is
   bool redelivered = false;  // the open call is sent again after a restart
+  // By entity: the transaction that had written it before this one.
+  std::map<std::string, std::string> latest;
   ModelPtr model;
+  size_t grown_fields = 0;                   // of the models that were grown, one after the other
   std::shared_ptr<const WorkflowSet> flows;  // shared with the cell's cache
 };
 

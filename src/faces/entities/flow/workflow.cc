@@ -22,8 +22,9 @@ std::unexpected<Error> impossible(fmt::format_string<Args...> format, Args&&... 
 // A document of 10 MiB could hold many more states than a real workflow has.
 constexpr size_t kStates = 10'000;
 constexpr std::string_view kExternal = "EXTERNAL";
-// The spelling of newer clients for EXTERNAL.
-constexpr std::string_view kExternalized = "externalized";
+// Other words for EXTERNAL: the spelling of newer clients, and two that the original's own suite
+// uses. They are exported as they were written.
+constexpr std::string_view kOtherExternal[] = {"externalized", "calculator", "FUNCTION"};
 constexpr size_t kMaxAnnotationBytes = 64 * 1024;
 
 struct ModeName {
@@ -95,6 +96,26 @@ class Fields {
   std::string where_;
 };
 
+// EXTERNAL in any casing, or another word for it.
+bool known_type(std::string_view type) {
+  auto same = [](char a, char b) { return toupper(static_cast<unsigned char>(a)) == b; };
+  return std::equal(type.begin(), type.end(), kExternal.begin(), kExternal.end(), same) ||
+         std::ranges::find(kOtherExternal, type) != std::end(kOtherExternal);
+}
+
+Result<void> read_config(Fields c, Processor& p) {
+  TRY(p.attach_entity, c.flag("attachEntity", false));
+  TRY(p.tags, c.text("calculationNodesTags", false));
+  TRY(p.timeout_ms, c.number("responseTimeoutMs"));
+  TRY(p.retry_policy, c.text("retryPolicy", false));
+  TRY(p.context, c.text("context", false));
+  TRY(bool inside, c.flag("startNewTxOnDispatch", false));
+  p.start_new_tx = p.start_new_tx || inside;
+  TRY(p.durable, c.flag("durable", false));
+  TRY(p.validate_result, c.flag("validateResult", false));
+  return {};
+}
+
 Result<Processor> read_processor(const json::Value& from, json::Array& exported,
                                  const std::string& where) {
   if (!from.is_object()) return malformed("{}: a processor must be an object", where);
@@ -108,26 +129,17 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   TRY(p.mode_text, fields.text("executionMode", false));
   for (const ModeName& row : kModes)
     if (row.name == p.mode_text) p.mode = row.mode;
-  TRY(bool beside, fields.flag("startNewTxOnDispatch", false));
+  TRY(p.start_new_tx, fields.flag("startNewTxOnDispatch", false));
   json::Value none = json::Object();
   const json::Value* config = from.find("config");
   if (!config || config->is_null()) config = &none;
   std::string named = fmt::format("{}, processor \"{}\"", where, p.name);
   if (!config->is_object()) return malformed("{}: 'config' must be an object", named);
-  Fields c(*config, config_out, named);
-  TRY(p.attach_entity, c.flag("attachEntity", false));
-  TRY(p.tags, c.text("calculationNodesTags", false));
-  TRY(p.timeout_ms, c.number("responseTimeoutMs"));
-  TRY(p.retry_policy, c.text("retryPolicy", false));
-  TRY(p.context, c.text("context", false));
-  TRY(bool inside, c.flag("startNewTxOnDispatch", false));
-  TRY(p.durable, c.flag("durable", false));
-  p.start_new_tx = beside || inside;
+  TRY_OK(read_config(Fields(*config, config_out, named), p));
   out.add("config", std::move(config_out));
   TRY_OK(Fields(from, out, named).annotations("annotations"));
   exported.emplace_back(std::move(out));
-  if (type != kExternal && type != kExternalized)
-    return impossible("{}: unknown type '{}'; the only one is {}", named, type, kExternal);
+  if (!known_type(type)) return impossible("{}: unknown type '{}'; use {}", named, type, kExternal);
   if (p.start_new_tx && p.mode != Mode::commit_before_dispatch)
     return impossible(
         "{}: startNewTxOnDispatch is for executionMode COMMIT_BEFORE_DISPATCH only, not for '{}'",

@@ -25,9 +25,10 @@ struct Processor {
   bool attach_entity = false;  // the request includes the document
   int64_t timeout_ms = 0;      // 0: the default
   std::string retry_policy;
-  std::string context;        // passed to the member as "parameters"
-  bool start_new_tx = false;  // after the commit, the call has a transaction that callbacks join
-  bool durable = false;       // the call is sent again after a restart of the server
+  std::string context;           // passed to the member as "parameters"
+  bool start_new_tx = false;     // after the commit, the call has a transaction that callbacks join
+  bool durable = false;          // the call is sent again after a restart of the server
+  bool validate_result = false;  // the returned document must fit the model
 };
 
 // When a transition fires by itself: after a delay, or at a time that a member chooses.

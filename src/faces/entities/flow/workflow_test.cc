@@ -42,6 +42,24 @@ TEST(workflow, unguarded_automated_cycles_are_refused) {
             "");
 }
 
+TEST(workflow, other_words_for_external_are_exported_as_written) {
+  auto imported = [](const std::string& type) {
+    return import({}, R"({"workflows":[)" +
+                          workflow("w", R"({"A":{"transitions":[{"name":"t","next":"A",)"
+                                        R"("manual":true,"processors":[{"type":")" +
+                                            type + R"(","name":"p"}]}]}})") +
+                          "]}");
+  };
+  for (std::string type : {"EXTERNAL", "external", "External", "calculator", "FUNCTION"}) {
+    auto flows = imported(type);
+    ASSERT_TRUE(flows) << type;
+    EXPECT_NE(json::print(flows->definitions[0]).find(R"("type":")" + type + "\""),
+              std::string::npos);
+  }
+  for (std::string type : {"Calculator", "function", "INTERNAL", "EXTERNA"})
+    EXPECT_EQ(imported(type).error().reason, "VALIDATION_FAILED") << type;
+}
+
 TEST(workflow, a_state_that_is_null_has_no_transitions) {
   EXPECT_EQ(reason(R"({"A":null})"), "");
   EXPECT_TRUE(reason(R"({"A":[]})").starts_with("BAD_REQUEST"));

@@ -47,6 +47,8 @@ void reply_transaction(const GrpcExchangePtr& e, Result<Bytes> answer) {
 Result<Item> create_item(const GrpcExchange& e, const json::Value& from) {
   TRY(auto model, e.model(from));
   TRY(json::Value data, data_of(e, from));
+  if (data.is_array())
+    return bad_request("'data' must be one document; EntityCreateCollectionRequest takes several");
   Item item = item_of(Item::create, std::move(data));
   item.model = model.first;
   item.version = model.second;
@@ -101,18 +103,7 @@ Result<void> change(const GrpcExchangePtr& e, Item::Op op) {
 Result<void> create_entity(const GrpcExchangePtr& e) {
   TRY(Item item, create_item(*e, inner(e->payload, "payload")));
   std::vector<Item> items;
-  const json::Value& data = inner(inner(e->payload, "payload"), "data");
-  if (!data.is_array() || data.array().empty()) {
-    items.push_back(std::move(item));
-  } else {  // an array creates several entities in one transaction, as in POST /entity
-    if (data.array().size() > kMaxWindow)
-      return bad_request(fmt::format("one request creates at most {} entities", kMaxWindow));
-    for (const json::Value& one : data.array()) {
-      items.push_back(item_of(Item::create, one));
-      items.back().model = item.model;
-      items.back().version = item.version;
-    }
-  }
+  items.push_back(std::move(item));
   write(e, std::move(items));
   return {};
 }

@@ -35,23 +35,68 @@ void reply_lines(GrpcExchange& e, std::string_view lines) {
   }
 }
 
-// All replies are collected before the first is sent: the limit of 10,000 entities bounds them.
-void run(const GrpcExchangePtr& e, const Query& query) {
-  auto known = e->service().model(query.tenant, query.model, query.version);
-  auto plan = search(e->service().kernel().snapshot(), query, known ? known->get() : nullptr,
-                     [&](const EntityView& view) {
-                       std::string more;
-                       append_payload(more, view);
-                       e->reply(more);
-                       return true;
-                     });
-  if (!plan) return e->refuse(plan.error());
-  e->finish();
+// A result larger than this is not kept: the rest is read again while the client reads.
+constexpr size_t kKeptBytes = 256 * 1024;
+
+// The part of a result that is not kept: its entities are read from the snapshot of the search, one
+// when the client has room for it.
+struct RestOfResult {
+  GrpcExchangePtr exchange;
+  StreamSlots::SlotPtr slot;
+  ReadSnapshot snapshot;
+  std::optional<Seq> seq;
+  std::vector<std::string> ids;
+  size_t next = 0;
+
+  std::optional<ReplyEvent> operator()() {
+    if (next == ids.size()) return std::nullopt;
+    const std::string& id = ids[next++];
+    const Key key = entity_key(exchange->tenant(), id);
+    auto cell = seq ? snapshot.read_at(key, *seq) : snapshot.read(key);
+    EntityView view;
+    if (cell && view_entity(cell->value(), view)) {
+      std::string more;
+      append_payload(more, view);
+      return exchange->success(more);
+    }
+    next = ids.size();  // a failed reply is the last one
+    return exchange->failure(cell ? unreadable_entity(id) : cell.error());
+  }
+};
+
+Result<void> answer_search(const GrpcExchangePtr& e, Query query) {
+  ReadSnapshot snapshot = e->service().kernel().snapshot();
+  if (query.at) {
+    TRY(query.seq, snapshot.seq_at(*query.at));
+    query.at.reset();
+  }
+  TRY(ModelPtr known, e->service().model(query.tenant, query.model, query.version));
+  std::vector<std::string> kept, ids;
+  size_t bytes = 0;
+  TRY_OK(search(snapshot, query, known.get(), [&](const EntityView& view) {
+    if (bytes >= kKeptBytes) {
+      ids.emplace_back(view.id);
+      return true;
+    }
+    append_payload(kept.emplace_back(), view);
+    bytes += kept.back().size();
+    return true;
+  }));
+  GrpcExchange::More rest;
+  if (!ids.empty()) {
+    TRY(StreamSlots::SlotPtr slot, e->face.stream_slots().take(query.tenant));
+    rest = RestOfResult{e, std::move(slot), std::move(snapshot), query.seq, std::move(ids)};
+  }
+  for (const std::string& more : kept)
+    e->reply(more);
+  e->finish(std::move(rest));
+  return {};
 }
 
 Result<void> in_background(const GrpcExchangePtr& e, Query query) {
-  return e->service().run_query(std::move(query), nullptr,
-                                [e](const Query& limited) { run(e, limited); });
+  return e->service().run_query(std::move(query), e->left, [e](const Query& limited) {
+    if (auto done = answer_search(e, limited); !done) e->refuse(done.error());
+  });
 }
 
 void find_in_transaction(const GrpcExchangePtr& e, Query query, const json::Value* condition) {
@@ -80,7 +125,7 @@ Result<std::vector<std::string>> order_of(const GrpcExchange& e) {
   return out;
 }
 
-// {"model", "condition"?, "orderBy"?, "pointInTime"?}
+// {"model", "condition", "orderBy"?, "pointInTime"?}
 Result<Query> query_of(const GrpcExchange& e, Service& service) {
   TRY(auto model, e.model(e.payload));
   Query query{.tenant = e.tenant(), .model = model.first, .version = model.second};
@@ -241,9 +286,11 @@ Result<void> snapshot_status(const GrpcExchangePtr& e) {
 Result<void> snapshot_cancel(const GrpcExchangePtr& e) {
   TRY(std::string id, e->uuid(e->payload, "snapshotId"));
   e->service().cancel_search_job(e->context, id, [e, id](Result<Bytes> a) {
-    if (!a) return e->refuse(a.error());
-    e->reply(fmt::format(
-        ",\"status\":{{\"snapshotId\":\"{}\",\"status\":\"CANCELLED\",\"entitiesCount\":0}}", id));
+    if (!a && !a.error().is(kSearchJobOver)) return e->refuse(a.error());
+    // A job that was over before keeps its status; cancelling it is not an error over gRPC.
+    auto job = e->service().search_job(e->tenant(), id);
+    if (!job) return e->refuse(job.error());
+    e->reply(status_text(id, *job));
     e->finish();
   });
   return {};

@@ -49,7 +49,7 @@ constexpr EventRow kEvents[] = {
      delete_all_entities, kNoDeletions},
     {GrpcMethod::search, "EntityGetRequest", "EntityResponse", get_entity_event, kNoEntity},
     {GrpcMethod::search, "EntitySnapshotSearchRequest", "EntitySnapshotSearchResponse",
-     snapshot_search, kNoSnapshot},
+     snapshot_search, kNoSnapshot, "condition"},
     {GrpcMethod::search, "SnapshotGetStatusRequest", "EntitySnapshotSearchResponse",
      snapshot_status, kNoSnapshot},
     {GrpcMethod::search, "SnapshotCancelRequest", "EntitySnapshotSearchResponse", snapshot_cancel,
@@ -57,7 +57,7 @@ constexpr EventRow kEvents[] = {
     {GrpcMethod::search_collection, "EntityGetAllRequest", "EntityResponse", get_all_entities,
      kNoEntity},
     {GrpcMethod::search_collection, "EntitySearchRequest", "EntityResponse", search_entities,
-     kNoEntity},
+     kNoEntity, "condition"},
     {GrpcMethod::search_collection, "EntityStatsGetRequest", "EntityStatsResponse", entity_stats,
      kNoStats},
     {GrpcMethod::search_collection, "EntityStatsByStateGetRequest", "EntityStatsByStateResponse",
@@ -100,7 +100,7 @@ void run_event(const EventRow& row, GrpcExchangePtr exchange) {
   if (!begun) exchange->refuse(begun.error());
 }
 
-void GrpcExchange::reply(std::string_view more) {
+ReplyEvent GrpcExchange::success(std::string_view more) const {
   std::string out = "{\"id\":";
   json::append_string(out, id);
   out += ",\"requestId\":";
@@ -108,7 +108,7 @@ void GrpcExchange::reply(std::string_view more) {
   out += ",\"success\":true";
   out += more;
   out += '}';
-  replies_.push_back({reply_type, std::move(out)});
+  return {reply_type, std::move(out)};
 }
 
 void GrpcExchange::append_warnings(const json::Value& answer, std::string& more) const {
@@ -116,9 +116,12 @@ void GrpcExchange::append_warnings(const json::Value& answer, std::string& more)
   if (warnings) more += ",\"warnings\":" + json::print(*warnings);
 }
 
-void GrpcExchange::finish() { finished_(std::move(replies_)); }
-
 void GrpcExchange::refuse(const Error& error) {
+  replies_.push_back(failure(error));
+  finish();
+}
+
+ReplyEvent GrpcExchange::failure(const Error& error) const {
   Problem p = problem_of(error);
   json::Object shown;
   // A 503 (no member has the tags, or it left) is CLIENT_ERROR with retryable: the client tries
@@ -135,8 +138,7 @@ void GrpcExchange::refuse(const Error& error) {
   out += ",\"success\":false,\"error\":" + json::print(shown);
   out += required_members;
   out += '}';
-  replies_.push_back({reply_type, std::move(out)});
-  finish();
+  return {reply_type, std::move(out)};
 }
 
 Result<std::pair<std::string, int32_t>> GrpcExchange::model(const json::Value& from) const {

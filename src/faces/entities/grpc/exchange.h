@@ -22,7 +22,9 @@ enum class GrpcMethod : uint8_t {
 
 class GrpcExchange : public std::enable_shared_from_this<GrpcExchange> {
  public:
-  using Finished = std::move_only_function<void(std::vector<ReplyEvent>)>;
+  // Further replies, one at a time, made when the client has read those before; nothing at the end.
+  using More = std::move_only_function<std::optional<ReplyEvent>()>;
+  using Finished = std::move_only_function<void(std::vector<ReplyEvent>, More)>;
   GrpcExchange(Face& face, RequestContext context, std::string id, json::Value payload,
                Finished finished)
       : face(face),
@@ -35,6 +37,8 @@ class GrpcExchange : public std::enable_shared_from_this<GrpcExchange> {
   const RequestContext context;
   const std::string id;  // of the request event
   const json::Value payload;
+  // Becomes true when the client leaves before its answer; null: that is not noticed.
+  Service::ClientLeft left{};
   std::string reply_type;
   // Members that the schema of the reply requires, also when the request fails.
   std::string required_members;
@@ -44,11 +48,13 @@ class GrpcExchange : public std::enable_shared_from_this<GrpcExchange> {
 
   // Adds a successful reply. `more` is JSON text for the members besides id, requestId and success;
   // it is empty or begins with a comma.
-  void reply(std::string_view more);
+  void reply(std::string_view more) { replies_.push_back(success(more)); }
+  ReplyEvent success(std::string_view more) const;
+  ReplyEvent failure(const Error& error) const;
   // Adds the member "warnings" of a verb's answer, if it has one.
   void append_warnings(const json::Value& answer, std::string& more) const;
   // Call it once, after the last reply. refuse() adds a failed reply and calls it.
-  void finish();
+  void finish(More more = {}) { finished_(std::move(replies_), std::move(more)); }
   void refuse(const Error& error);
 
   // The name and version in the member "model".
@@ -73,6 +79,8 @@ struct EventRow {
   // handler that returns success finishes it itself, now or in a callback.
   Result<void> (*handle)(const GrpcExchangePtr&);
   std::string_view required_members;  // see GrpcExchange
+  // A member without which the request is INVALID_ARGUMENT.
+  std::string_view required_argument{};
 };
 
 const EventRow* find_event(GrpcMethod call, std::string_view type);

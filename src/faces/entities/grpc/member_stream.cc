@@ -132,9 +132,10 @@ CallResult call_result_of(const json::Value& answer, const AnswerKind& kind) {
 // The reactor of one stream. gRPC calls its On... functions; it deletes itself in OnDone().
 class Stream final : public MemberReactor {
  public:
-  Stream(Face& face, Caller caller)
+  Stream(Face& face, wire::AdmittedCall admitted)
       : face_(face),
-        caller_(std::move(caller)),
+        caller_(std::move(admitted.caller)),
+        seat_(std::move(admitted.seat)),
         link_(std::make_shared<Link>(
             // A seed for event ids that no other open stream has.
             fmt::format("{}.{}", face.service().kernel().now(), static_cast<const void*>(this)))) {
@@ -223,7 +224,8 @@ class Stream final : public MemberReactor {
 
   Face& face_;
   const Caller caller_;
-  std::shared_ptr<Link> link_;  // shared with the registry of members
+  const std::shared_ptr<void> seat_;  // see wire::AdmittedCall
+  std::shared_ptr<Link> link_;        // shared with the registry of members
   CloudEvent incoming_;
   std::string member_;
   std::mutex mutex_;
@@ -238,8 +240,8 @@ class Refusal final : public MemberReactor {
 
 }  // namespace
 
-MemberReactor* start_member_stream(Face& face, const Caller& caller) {
-  return new Stream(face, caller);
+MemberReactor* start_member_stream(Face& face, wire::AdmittedCall admitted) {
+  return new Stream(face, std::move(admitted));
 }
 MemberReactor* refuse_member_stream(grpc::Status status) { return new Refusal(std::move(status)); }
 

@@ -5,6 +5,7 @@
 
 #include "entities/cloudevents.pb.h"
 #include "faces/entities/face.h"
+#include "wire/admit.h"
 
 namespace pawl::entities {
 
@@ -12,7 +13,7 @@ using CloudEvent = io::cloudevents::v1::CloudEvent;
 using MemberReactor = grpc::ServerBidiReactor<CloudEvent, CloudEvent>;
 
 // The reactor deletes itself when the stream ends.
-MemberReactor* start_member_stream(Face& face, const Caller& caller);
+MemberReactor* start_member_stream(Face& face, wire::AdmittedCall admitted);
 // A stream that ends at once with this status.
 MemberReactor* refuse_member_stream(grpc::Status status);
 

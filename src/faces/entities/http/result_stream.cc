@@ -1,6 +1,9 @@
 #include "faces/entities/http/result_stream.h"
 
+#include "base/log.h"
+#include "faces/entities/http/problem.h"
 #include "faces/entities/store/entity.h"
+#include "json/text.h"
 
 namespace pawl::entities {
 
@@ -19,10 +22,23 @@ Result<void> append_line(ResultStream& stream, const std::string& id) {
   TRY(Cell cell,
       stream.seq ? stream.snapshot.read_at(key, *stream.seq) : stream.snapshot.read(key));
   EntityView entity;
-  if (!view_entity(cell.value(), entity)) return {};
+  if (!view_entity(cell.value(), entity)) return fail(unreadable_entity(id));
   append_envelope(stream.lines, entity, false);
   stream.lines += '\n';
   return {};
+}
+
+// The head of the response says 200 already, so the error is a line. It must not be taken for the
+// end of a whole result.
+void append_error(std::string& lines, const Error& error) {
+  const Problem p = problem_of(error);
+  log(Level::error, "a streamed search ended early",
+      {{"reason", error.reason}, {"why", error.message}});
+  json::append(lines, json::object({{"type", "ERROR"},
+                                    {"error", json::object({{"status", p.status},
+                                                            {"code", p.code},
+                                                            {"message", error.message}})}}));
+  lines += '\n';
 }
 
 }  // namespace
@@ -30,9 +46,10 @@ Result<void> append_line(ResultStream& stream, const std::string& id) {
 bool ResultStream::write() {
   for (int piece = 0; piece < kMaxPiecesInStep; ++piece) {
     if (out->buffered() > kMaxBufferedBytes) return true;
-    bool readable = true;
+    Result<void> readable;
     while (readable && next < ids.size() && lines.size() < kPieceBytes)
-      readable = append_line(*this, ids[next++]).has_value();
+      readable = append_line(*this, ids[next++]);
+    if (!readable) append_error(lines, readable.error());
     if (!lines.empty() && !out->write(lines)) return false;
     lines.clear();
     if (!readable || next == ids.size()) {

@@ -116,6 +116,55 @@ TEST(result_stream, a_client_that_leaves_is_dropped) {
   EXPECT_FALSE(s.client->ended());
 }
 
+// The 30th entity is damaged: after the lines that were read stands the error.
+TEST(result_stream, an_entity_that_cannot_be_read_ends_the_result_with_an_error) {
+  LargeResult s;
+  ReadSnapshot whole = s.kernel.snapshot();
+  ResultStream stream{.snapshot = std::move(whole), .tenant = "t"};
+  stream.ids = s.ids;
+  stream.ids[29] = "no-such-entity";
+  stream.out = s.client;
+  s.client->release();
+  while (stream.write())
+    continue;
+  EXPECT_TRUE(s.client->ended());
+  const std::string text = s.client->text();
+  const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+  auto line = json::parse(last);
+  ASSERT_TRUE(line) << last.substr(0, 200);
+  EXPECT_EQ(line->string_or("type"), "ERROR") << last.substr(0, 200);
+  EXPECT_NE(line->find("error")->string_or("message").find("no-such-entity"), std::string::npos);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 30);
+}
+
+TEST(result_stream, one_tenant_streams_a_bounded_number_of_results) {
+  LargeResult s;
+  for (size_t i = 0; i < limits::kTenantStreamedSearches; ++i)
+    s.search();
+  const std::string all = R"({"type":"group","operator":"AND","conditions":[]})";
+  const TestResponse refused = s.send("POST", "/search/direct/m/1", all);
+  EXPECT_EQ(refused.status, 429) << refused.text.substr(0, 200);
+  EXPECT_NE(refused.text.find("64 large search results"), std::string::npos);
+  // A small result needs no stream, and another tenant has streams of its own.
+  EXPECT_EQ(s.send("POST", "/search/direct/m/1?limit=1", all).status, 200);
+  EXPECT_TRUE(s.face->stream_slots().take("other").has_value());
+  // A result that was read makes room.
+  s.client->release();
+  EXPECT_TRUE(s.wait_until([&] { return s.face->stream_slots().take("t").has_value(); }));
+}
+
+TEST(result_stream, all_tenants_together_stream_a_bounded_number_of_results) {
+  StreamSlots slots;
+  std::vector<StreamSlots::SlotPtr> held;
+  for (size_t i = 0; i < limits::kStreamedSearches; ++i)
+    held.push_back(*slots.take("t" + std::to_string(i % 10)));
+  auto refused = slots.take("new");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::exhausted);
+  held.pop_back();
+  EXPECT_TRUE(slots.take("new"));
+}
+
 TEST(result_stream, stopping_does_not_end_an_incomplete_result) {
   LargeResult s;
   s.search();

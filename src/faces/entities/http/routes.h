@@ -92,6 +92,8 @@ class RouteTable {
   // `open`: no authentication. `root`: the pattern is used without the prefix of the face.
   void add_async(std::string method, std::string pattern, AsyncHandler handle, std::string doc,
                  bool open = false, bool root = false);
+  // The route that was added last reads many rows or computes for long (see wire::Route).
+  void slow() { out_.back().slow = true; }
   Face& face() { return face_; }
 
  private:

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/hash.h"
 #include "base/log.h"
 #include "faces/entities/http/client_secret.h"
@@ -22,15 +24,37 @@ json::Array split_roles(std::string_view roles) {
 
 namespace {
 
+// Limits of machine clients. Every login reads a client, and an admin lists all of them.
+constexpr size_t kMaxClients = 1000;
+constexpr size_t kMaxRoles = 100;
+constexpr size_t kNameBytes = 256;
+
 Result<std::string> join_roles(const json::Value* roles) {
   std::string out;
   if (!roles || !roles->is_array()) return bad_request("'roles' must be an array of strings");
+  if (roles->array().size() > kMaxRoles)
+    return bad_request(fmt::format("'roles' has more than {} roles", kMaxRoles));
   for (const json::Value& r : roles->array()) {
     if (!r.is_string() || r.string().find(',') != std::string::npos)
       return bad_request("'roles' must be an array of strings");
+    if (r.string().size() > kNameBytes)
+      return bad_request(fmt::format("a role has at most {} bytes", kNameBytes));
     out += (out.empty() ? "" : ",") + r.string();
   }
   return out;
+}
+
+// The caller of a server without authentication, whose name clients of the original show.
+constexpr std::string_view kMockUser = "mock-user-001";
+
+// Every tenant has everything: there are no tiers and no end.
+json::Value subscription_of(const std::string& tenant) {
+  return json::object({{"id", "unlimited"},
+                       {"legalEntityId", tenant},
+                       {"limits", json::Array()},
+                       {"periodFrom", rfc3339(0)},
+                       {"status", "ACTIVE"},
+                       {"tierName", "unlimited"}});
 }
 
 Result<Bytes> account(HttpExchange& http) {
@@ -43,10 +67,10 @@ Result<Bytes> account(HttpExchange& http) {
       json::object({{"userAccountInfo",
                      json::object({
                          {"userId", caller.user},
-                         {"userName", caller.user},
+                         {"userName", caller.user == kMockUser ? "Mock User" : caller.user},
                          {"legalEntity", json::object({{"id", caller.tenant}, {"name", legal}})},
                          {"roles", std::move(roles)},
-                         {"currentSubscription", json::object({{"tier", "unlimited"}})},
+                         {"currentSubscription", subscription_of(caller.tenant)},
                      })}}));
 }
 
@@ -56,6 +80,26 @@ Result<Bytes> not_implemented(HttpExchange& http) {
                           http.request.path));
 }
 
+// Paths that the API declares and that this server, like the original, does not implement.
+struct DeclaredPath {
+  std::string_view path;
+  std::array<std::string_view, 4> methods;  // empty ones are skipped
+};
+constexpr DeclaredPath kDeclared[] = {
+    {"/clients", {"GET", "POST"}},
+    {"/clients/{id}", {"DELETE"}},
+    {"/clients/{id}/secret", {"PUT"}},
+    {"/account/subscriptions", {"GET"}},
+    {"/admin/trace-sampler", {"POST"}},
+    {"/oauth/oidc/providers", {"GET", "POST"}},
+    {"/oauth/oidc/providers/reload", {"POST"}},
+    {"/oauth/oidc/providers/{id}", {"PATCH", "DELETE"}},
+    {"/oauth/oidc/providers/{id}/invalidate", {"POST"}},
+    {"/oauth/oidc/providers/{id}/reactivate", {"POST"}},
+    {"/sql/schema/{rest...}", {"GET", "POST", "PUT", "DELETE"}},
+    {"/platform-api/stream-data/{rest...}", {"GET", "POST", "PUT", "DELETE"}},
+};
+
 std::string_view level_now() {
   constexpr std::string_view names[] = {"debug", "info", "warn", "error", "off"};
   return names[static_cast<size_t>(pawl::log_level())];
@@ -63,6 +107,11 @@ std::string_view level_now() {
 
 Result<Bytes> get_log_level(HttpExchange&) {
   return json::print(json::object({{"level", level_now()}}));
+}
+
+// This server exports no traces.
+Result<Bytes> get_trace_sampler(HttpExchange&) {
+  return json::print(json::object({{"sampler", "never"}, {"ratio", 0}, {"parent_based", false}}));
 }
 
 Result<Bytes> set_log_level(HttpExchange& http) {
@@ -85,20 +134,29 @@ Result<json::Value> own_client(HttpExchange& http, const std::string& id) {
   return client;
 }
 
-Result<Bytes> list_clients(HttpExchange& http) {
-  TRY_OK(http.issues_tokens());
+// The clients of a tenant. The scan reads those of all tenants, so it does not run on the thread of
+// a request.
+Result<json::Array> clients_of(HttpExchange& http, std::string_view tenant) {
   json::Array out;
   TRY_OK(
       http.service().kernel().snapshot().scan(clients_prefix(), [&](BytesView, const Cell& cell) {
         auto c = json::parse(cell.value());
-        if (c && c->string_or("tenantId") == http.tenant())
+        if (c && c->string_or("tenantId") == tenant)
           out.push_back(json::object({{"clientId", c->string_or("clientId")},
-                                      {"tenantId", http.tenant()},
+                                      {"tenantId", tenant},
                                       {"userId", c->string_or("userId")},
                                       {"roles", split_roles(c->string_or("roles"))}}));
         return true;
       }));
-  return json::print(out);
+  return out;
+}
+
+Result<void> list_clients(const HttpExchangePtr& http) {
+  TRY_OK(http->issues_tokens());
+  return http->service().run_access(http->tenant(), [http] {
+    auto clients = clients_of(*http, http->tenant());
+    http->reply(clients ? Result<Bytes>(json::print(*clients)) : fail(std::move(clients.error())));
+  });
 }
 
 void store_client(const HttpExchangePtr& http, json::Value client, int status) {
@@ -126,20 +184,28 @@ Result<void> new_client(const HttpExchangePtr& http) {
     return fail(Code::denied, "FORBIDDEN", "clients can be made for your own tenant only");
   TRY(std::string user, body.text("userId"));
   if (user.empty()) return bad_request("'userId' is required");
+  if (user.size() > kNameBytes || tenant.size() > kNameBytes)
+    return bad_request(fmt::format("'userId' and 'tenantId' have at most {} bytes", kNameBytes));
   TRY(std::string roles, join_roles(body.value().find("roles")));
   std::string id = random_uuid(http->face.options().keys);
-  store_client(
-      http,
-      json::object({{"clientId", id}, {"tenantId", tenant}, {"userId", user}, {"roles", roles}}),
-      201);
-  return {};
+  json::Value client =
+      json::object({{"clientId", id}, {"tenantId", tenant}, {"userId", user}, {"roles", roles}});
+  return http->service().run_access(http->tenant(), [http, tenant, client = std::move(client)] {
+    auto known = clients_of(*http, tenant);
+    if (!known) return http->refuse(known.error());
+    if (known->size() >= kMaxClients)
+      return http->refuse(
+          {Code::conflict, "M2M_CLIENT_CAP_REACHED",
+           fmt::format("there are {} machine clients already; delete one first", known->size())});
+    store_client(http, client, 201);
+  });
 }
 
 Result<void> reset_secret(const HttpExchangePtr& http) {
   TRY_OK(http->issues_tokens());
   TRY(json::Value client, own_client(*http, http->param(0)));
-  store_client(http, std::move(client), 200);
-  return {};
+  return http->service().run_access(
+      http->tenant(), [http, client = std::move(client)] { store_client(http, client, 200); });
 }
 
 Result<void> delete_client_route(const HttpExchangePtr& http) {
@@ -164,16 +230,18 @@ void add_account_routes(RouteTable& routes) {
   routes.add("GET", "/admin/log-level", get_log_level, "The log level of the server.");
   routes.add("POST", "/admin/log-level", set_log_level,
              "Sets the log level until the server is restarted.");
-  routes.add("GET", "/account/m2m", list_clients, "The machine clients of the tenant.");
+  routes.add("GET", "/admin/trace-sampler", get_trace_sampler, "Which traces are exported: none.");
+  routes.add_async("GET", "/account/m2m", list_clients, "The machine clients of the tenant.");
   routes.add_async("POST", "/account/m2m", new_client,
                    "Creates a machine client; its secret is shown once.");
   routes.add_async("DELETE", "/account/m2m/{id}", delete_client_route, "Deletes a machine client.");
   routes.add_async("POST", "/account/m2m/{id}/secret/reset", reset_secret,
                    "Gives a machine client a new secret.");
-  for (const char* path : {"/clients", "/account/subscriptions", "/oauth/oidc/{rest...}",
-                           "/sql/schema/{rest...}", "/platform-api/stream-data/{rest...}"})
-    for (const char* method : {"GET", "POST", "PUT", "DELETE"})
-      routes.add(method, path, not_implemented, "Declared, not implemented.");
+  for (const DeclaredPath& row : kDeclared)
+    for (std::string_view method : row.methods)
+      if (!method.empty())
+        routes.add(std::string(method), std::string(row.path), not_implemented,
+                   "Declared, not implemented: answers 501.");
 }
 
 }  // namespace pawl::entities

@@ -62,9 +62,29 @@ Result<json::Value> payload(const json::Value& item, std::string_view format) {
 
 Result<json::Array> items_of(const HttpExchange& http) {
   TRY(json::Value body, http.body());
+  if (body.is_null()) return json::Array();
   if (!body.is_array()) return bad_request("the body must be an array of items");
-  if (body.array().empty()) return bad_request("the collection is empty");
   return std::move(body.array());
+}
+
+// Sets the model of an item. A name that is missing names no model, and a version that is missing
+// is 0, as in the original.
+Result<void> read_model(const json::Value& from, Item& item) {
+  auto wrong = [] {
+    return bad_request("the 'model' of an item must have a 'name' and a 'version' of 32 bits");
+  };
+  if (!from.is_object() && !from.is_null()) return bad_request("each item must be an object");
+  const json::Value* model = from.find("model");
+  if (model && !model->is_null()) {
+    if (!model->is_object()) return wrong();
+    item.model = model->string_or("name");
+    const json::Value* version = model->find("version");
+    auto number = version && !version->is_null() ? version->as_int64() : int64_t{0};
+    if (!number || *number < INT32_MIN || *number > INT32_MAX) return wrong();
+    item.version = static_cast<int32_t>(*number);
+  }
+  if (item.model.empty()) return fail(model_not_found(item.model, item.version, false));
+  return {};
 }
 
 Result<void> create_collection(const HttpExchangePtr& http) {
@@ -73,16 +93,12 @@ Result<void> create_collection(const HttpExchangePtr& http) {
   TRY(json::Array given, items_of(*http));
   std::vector<Item> items;
   for (const json::Value& g : given) {
-    const json::Value* model = g.find("model");
-    const json::Value* version = model ? model->find("version") : nullptr;
-    std::string_view name = model ? model->string_or("name") : "";
-    auto number = version ? version->as_int64() : std::nullopt;
-    if (name.empty() || !number || *number < INT32_MIN || *number > INT32_MAX)
-      return bad_request("each item needs a 'model' with 'name' and 'version'");
+    Item model;
+    TRY_OK(read_model(g, model));
     TRY(json::Value value, payload(g, http->param(0)));
     Item item = item_of(Item::create, std::move(value));
-    item.model = name;
-    item.version = static_cast<int32_t>(*number);
+    item.model = std::move(model.model);
+    item.version = model.version;
     items.push_back(std::move(item));
   }
   http->service().write_chunks(http->context(), std::move(items), {.window = chunk},
@@ -96,11 +112,12 @@ Result<void> update_collection(const HttpExchangePtr& http) {
         fmt::format("collections are updated in the format JSON, not '{}'", http->param(0)));
   TRY(size_t chunk, window(*http));
   TRY(json::Array given, items_of(*http));
+  if (given.empty()) return bad_request("the collection is empty");
   std::vector<Item> items;
   for (const json::Value& g : given) {
-    std::string_view id = g.string_or("id");
-    if (!is_uuid(id))
-      return bad_request(fmt::format("each item needs an 'id' that is a UUID, not '{}'", id));
+    std::string id(g.string_or("id"));
+    if (id.empty()) return bad_request("each item needs an 'id'");
+    if (!is_uuid(id)) return fail(entity_not_found(id));
     TRY(json::Value value, payload(g, "JSON"));
     Item item = item_of(Item::update, std::move(value));
     item.id = id;

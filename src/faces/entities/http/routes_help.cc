@@ -20,13 +20,21 @@ struct Chapter {
 };
 constexpr Chapter kChapters[] = {
     {"auth", "machine clients, tokens and the keys that sign them", "Tokens and keys"},
+    {"cli", "the commands of pawl", "Command line"},
+    {"cloudevents", "the events of the gRPC service", "gRPC"},
+    {"config", "settings: flags, variables and the file", "Configuration"},
+    {"config.auth", "who may call, and the keys of tokens", "Configuration of authentication"},
+    {"config.database", "where data is kept", "Configuration of storage"},
     {"crud", "writing, reading and deleting entities", "HTTP"},
     {"errors", "the error codes and their statuses", "Errors"},
     {"grpc", "the CloudEvents service and compute members", "gRPC"},
     {"models", "schemas inferred from sample documents", "HTTP"},
     {"openapi", "every HTTP path; GET /openapi.json lists them as OpenAPI, GET /docs as a page",
      "HTTP"},
+    {"quickstart", "from nothing to the first entity", "Quickstart"},
+    {"run", "starting, stopping and checking the server", "Running"},
     {"search", "conditions, paths and operators", "Conditions"},
+    {"telemetry", "metrics, probes and the log", "Telemetry"},
     {"workflows", "states, transitions, processors and criteria", "Workflows"},
 };
 
@@ -55,6 +63,9 @@ std::vector<Topic> make_topics() {
   for (const Chapter& c : kChapters) {
     Topic& topic = out.emplace_back(
         Topic{std::string(c.name), std::string(c.synopsis), std::string(section(c.heading))});
+    for (const Chapter& other : kChapters)
+      if (other.name.starts_with(fmt::format("{}.", c.name)))
+        topic.children.emplace_back(other.name);
     if (c.name != "errors") continue;
     std::vector<Topic> codes;
     for (const ErrorCode& e : error_codes())

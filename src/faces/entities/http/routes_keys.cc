@@ -14,6 +14,8 @@ namespace {
 // The limit for keys of each kind in a tenant.
 constexpr size_t kMaxKeys = 100;
 constexpr size_t kKidBytes = 256;
+constexpr size_t kMaxIssuers = 100;
+constexpr size_t kIssuerBytes = 512;
 
 bool active(const json::Value& row) { return row.find("active") && row.find("active")->boolean(); }
 
@@ -69,13 +71,18 @@ Result<json::Value> own_pair(HttpExchange& http, const std::string& kid) {
   return row;
 }
 
-Result<Bytes> list_pairs(HttpExchange& http) {
-  TRY_OK(http.issues_tokens());
-  TRY(json::Array rows,
-      rows_of(http, key_pairs_prefix(), [owner = owner_of(http)](const json::Value& row) {
-        return row.string_or("tenantId") == owner;
-      }));
-  return shown(rows, shown_pair);
+// The scan reads the pairs of all tenants, so it does not run on the thread of a request.
+Result<json::Array> pairs_of(HttpExchange& http, std::string_view owner) {
+  return rows_of(http, key_pairs_prefix(),
+                 [owner](const json::Value& row) { return row.string_or("tenantId") == owner; });
+}
+
+Result<void> list_pairs(const HttpExchangePtr& http) {
+  TRY_OK(http->issues_tokens());
+  return http->service().run_access(http->tenant(), [http] {
+    auto rows = pairs_of(*http, owner_of(*http));
+    http->reply(rows ? shown(*rows, shown_pair) : fail(std::move(rows.error())));
+  });
 }
 
 Result<Bytes> current_pair(HttpExchange& http) {
@@ -98,24 +105,30 @@ void store_pair(const HttpExchangePtr& http, json::Value row, wire::Response goo
                       });
 }
 
-Result<void> issue_pair(const HttpExchangePtr& http) {
-  TRY_OK(http->issues_tokens());
-  std::string owner = owner_of(*http);
-  TRY(json::Array rows, rows_of(*http, key_pairs_prefix(), [&](const json::Value& row) {
-        return row.string_or("tenantId") == owner;
-      }));
+// Makes and stores a pair. Waits until it is stored, so that the next task counts it.
+Result<wire::Response> make_and_store_pair(HttpExchange& http) {
+  std::string owner = owner_of(http);
+  TRY(json::Array rows, pairs_of(http, owner));
   if (rows.size() >= kMaxKeys)
     return fail(Code::conflict, "KEY_CAP_REACHED",
                 fmt::format("there are {} key pairs already; delete one first", rows.size()));
+  const Keys& keys = http.face.options().keys;
+  TRY(json::Value row, keys.make_pair());
+  row.object().set("tenantId", owner);
+  row.object().set("createdAt", rfc3339(http.service().kernel().now()));
+  row.object().set("active", true);
+  TRY_OK(http.service().act_and_wait(http.context(), "pair.put", row));
+  TRY_OK(keys.use_pair(row));
+  return wire::json_response(201, json::print(shown_pair(row)));
+}
+
+Result<void> issue_pair(const HttpExchangePtr& http) {
+  TRY_OK(http->issues_tokens());
   // Making a key pair takes a fraction of a second of computing time.
-  return http->service().run_in_background([http, owner] {
-    auto row = http->face.options().keys.make_pair();
-    if (!row) return http->refuse(row.error());
-    row->object().set("tenantId", owner);
-    row->object().set("createdAt", rfc3339(http->service().kernel().now()));
-    row->object().set("active", true);
-    wire::Response good = wire::json_response(201, json::print(shown_pair(*row)));
-    store_pair(http, *std::move(row), std::move(good));
+  return http->service().run_access(http->tenant(), [http] {
+    auto made = make_and_store_pair(*http);
+    if (!made) return http->refuse(made.error());
+    http->answer(*std::move(made));
   });
 }
 
@@ -168,6 +181,16 @@ Result<std::string> time_member(const wire::MemberReader& body, std::string_view
   return text;
 }
 
+Result<void> check_issuers(const json::Value& issuers) {
+  if (!issuers.is_array() || issuers.array().size() > kMaxIssuers)
+    return bad_request(
+        fmt::format("'issuers' must be an array of at most {} strings", kMaxIssuers));
+  for (const json::Value& issuer : issuers.array())
+    if (!issuer.is_string() || issuer.string().size() > kIssuerBytes)
+      return bad_request(fmt::format("an issuer is a string of at most {} bytes", kIssuerBytes));
+  return {};
+}
+
 Result<json::Value> read_trusted(HttpExchange& http) {
   TRY(wire::BodyReader body, http.body_object());
   const json::Value& given = body.value();
@@ -179,12 +202,18 @@ Result<json::Value> read_trusted(HttpExchange& http) {
     return bad_request("invalid jwk: an RSA public key of at least 2048 bits with kty, n and e");
   TRY(std::string from, time_member(body, "validFrom"));
   TRY(std::string to, time_member(body, "validTo"));
+  // Only the key itself is kept: a document may have members of any size beside it.
+  json::Value kept = json::object(
+      {{"kty", jwk->string_or("kty")}, {"n", jwk->string_or("n")}, {"e", jwk->string_or("e")}});
+  std::string_view audience = given.string_or("audience");
+  if (audience.size() > kIssuerBytes)
+    return bad_request(fmt::format("'audience' has at most {} bytes", kIssuerBytes));
   json::Value row = json::object(
-      {{"kid", kid}, {"jwk", *jwk}, {"audience", given.string_or("audience")}, {"active", true}});
+      {{"kid", kid}, {"jwk", std::move(kept)}, {"audience", audience}, {"active", true}});
   row.object().add("validFrom", from.empty() ? rfc3339(http.service().kernel().now()) : from);
   if (!to.empty()) row.object().add("validTo", to);
   if (const json::Value* issuers = body.find("issuers")) {
-    if (!issuers->is_array()) return bad_request("'issuers' must be an array of strings");
+    TRY_OK(check_issuers(*issuers));
     row.object().add("issuers", *issuers);
   }
   return row;
@@ -243,7 +272,7 @@ void add_key_routes(RouteTable& routes) {
   auto switched = [](Result<void> (*change)(const HttpExchangePtr&, bool), bool on) {
     return [change, on](const HttpExchangePtr& http) { return change(http, on); };
   };
-  routes.add("GET", "/oauth/keys/keypair", list_pairs, "The key pairs of the tenant.");
+  routes.add_async("GET", "/oauth/keys/keypair", list_pairs, "The key pairs of the tenant.");
   routes.add_async("POST", "/oauth/keys/keypair", issue_pair,
                    "Creates a key pair, which signs the tenant's tokens from now on.");
   routes.add("GET", "/oauth/keys/keypair/current", current_pair,

@@ -141,10 +141,14 @@ void add_model_routes(RouteTable& routes) {
                    "Registers a model from sample data, or merges more into it.");
   routes.add("GET", "/model/export/{converter}/{name}/{version}", export_model,
              "The model as JSON_SCHEMA or SIMPLE_VIEW.");
+  routes.slow();
   routes.add("POST", "/model/validate/{name}/{version}", validate,
              "Tells whether a document fits the model.");
+  routes.slow();
   routes.add("GET", "/model/", list, "All models of the tenant.");
+  routes.slow();
   routes.add("GET", "/model", list, "All models of the tenant.");
+  routes.slow();
   routes.add_async("PUT", "/model/{name}/{version}/lock", acts("model.lock"),
                    "Locks the model: entities can be written from now on.");
   routes.add_async("PUT", "/model/{name}/{version}/unlock", acts("model.unlock"),

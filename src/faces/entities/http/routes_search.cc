@@ -54,8 +54,11 @@ class ResultLines {
   // A small result is one response, a large one is streamed.
   void answer(const HttpExchangePtr& http, ReadSnapshot snapshot, std::optional<Seq> seq) {
     if (ids_.empty()) return http->answer(lines_response(std::move(text_)));
+    auto slot = http->face.stream_slots().take(http->tenant());
+    if (!slot) return http->refuse(slot.error());
     auto stream = std::make_shared<std::unique_ptr<ResultStream>>(std::make_unique<ResultStream>(
         ResultStream{.snapshot = std::move(snapshot), .tenant = http->tenant(), .seq = seq}));
+    (*stream)->slot = *std::move(slot);
     (*stream)->lines = std::move(text_);
     (*stream)->ids = std::move(ids_);
     wire::Response response = lines_response({});
@@ -88,6 +91,8 @@ Result<void> run(const HttpExchangePtr& http, Query query, const ModelPtr& model
     TRY(query.seq, snapshot.seq_at(*query.at));
     query.at.reset();
   }
+  // The lines hold the ids of most matches, not the matches. A sort holds all of them.
+  if (query.sort.empty()) query.hold = {};
   ResultLines lines;
   TRY(Plan plan, search(snapshot, query, model.get(),
                         [&](const EntityView& e) { return explain_only || lines.add(e); }));
@@ -146,8 +151,9 @@ Result<Bytes> array_of(HttpExchange& http, const Query& query, const ModelPtr& m
   TRY_OK(search(http.service().kernel().snapshot(), query, model.get(), [&](const EntityView& e) {
     if (out.size() > 1) out += ',';
     append_envelope(out, e, false);
-    return true;
+    return out.size() <= limits::kWholeResultBytes;
   }));
+  if (out.size() > limits::kWholeResultBytes) return result_too_large();
   return out += ']';
 }
 
@@ -240,6 +246,7 @@ void add_search_routes(RouteTable& routes) {
   routes.add("GET", "/search/async/{job}/status", status, "The status of a search job.");
   routes.add("GET", "/search/async/{job}", results,
              "A page of a search job's result, as of its snapshot.");
+  routes.slow();
   routes.add_async("PUT", "/search/async/{job}/cancel", cancel, "Cancels a search job.");
 }
 

@@ -80,8 +80,8 @@ Result<void> of_one(const HttpExchangePtr& http) {
   return {};
 }
 
-Result<Bytes> run(HttpExchange& http, const Query& query, const Grouping& grouping,
-                  const Model& model) {
+Result<Bytes> run(HttpExchange& http, Query query, const Grouping& grouping, const Model& model) {
+  query.hold = {};  // groups hold no entities
   Groups groups(grouping);
   TRY_OK(search(http.service().kernel().snapshot(), query, &model,
                 [&](const EntityView& e) { return groups.add(e); }));
@@ -133,12 +133,15 @@ Result<void> grouped(const HttpExchangePtr& http) {
 
 void add_stats_routes(RouteTable& routes) {
   routes.add_async("GET", "/entity/stats", of_all, "The number of entities of each model.");
+  routes.slow();
   routes.add_async("GET", "/entity/stats/{name}/{version}", of_one,
                    "The number of entities of a model.");
   routes.add_async("GET", "/entity/stats/states", by_state,
                    "The number of entities in each state.");
+  routes.slow();
   routes.add_async("GET", "/entity/stats/states/{name}/{version}", by_state,
                    "The number of entities of a model in each state.");
+  routes.slow();
   routes.add_async(
       "POST", "/entity/stats/{name}/{version}/query", grouped,
       "Counts and aggregations by group: groupBy, aggregations, condition, pointInTime, limit.");

@@ -131,30 +131,52 @@ void exchange(HttpExchange& http, const json::Value& client) {
              kJwtType);
 }
 
+struct Login {
+  std::string id, secret, address;
+};
+
+void refuse_login(HttpExchange& http, const Login& login) {
+  http.face.options().keys.login_tried(login.id, login.address, false);
+  oauth_error(http, 401, "invalid_client");
+}
+
+void log_in(HttpExchange& http, const Login& login, const json::Value& client) {
+  const Keys& keys = http.face.options().keys;
+  // Guesses that arrived together have been let in together.
+  if (auto wait = keys.login_wait(login.id, login.address)) return too_many_logins(http, *wait);
+  if (!is_client_secret(login.secret, client.string_or("secretHash")))
+    return refuse_login(http, login);
+  keys.login_tried(login.id, login.address, true);
+  std::string grant = http.request.form_param("grant_type").value_or("");
+  if (grant == "client_credentials")
+    for_client(http, client);
+  else if (grant == kExchange)
+    exchange(http, client);
+  else
+    oauth_error(http, 400, "unsupported_grant_type");
+}
+
 Result<void> token(const HttpExchangePtr& http) {
-  if (!http->face.options().keys.issue)
+  const Keys& keys = http->face.options().keys;
+  if (!keys.issue)
     return fail(Code::unsupported, "NOT_IMPLEMENTED",
                 "tokens are issued when the server runs with --auth jwt and a signing key");
   auto [id, secret] = basic(*http);
-  const Keys& keys = http->face.options().keys;
-  std::string address = http->request.peer ? http->request.peer->address() : std::string();
-  if (auto wait = keys.login_wait(id, address)) {
+  Login login{id, secret, http->request.peer ? http->request.peer->address() : std::string()};
+  if (auto wait = keys.login_wait(login.id, login.address)) {
     too_many_logins(*http, *wait);
     return {};
   }
-  TRY(json::Value client, http->service().cell_json(client_key(id)));
-  bool good =
-      !id.empty() && client.is_object() && is_client_secret(secret, client.string_or("secretHash"));
-  keys.login_tried(id, address, good);
-  std::string grant = http->request.form_param("grant_type").value_or("");
-  if (!good)
-    oauth_error(*http, 401, "invalid_client");
-  else if (grant == "client_credentials")
-    for_client(*http, client);
-  else if (grant == kExchange)
-    exchange(*http, client);
-  else
-    oauth_error(*http, 400, "unsupported_grant_type");
+  TRY(json::Value client, http->service().cell_json(client_key(login.id)));
+  if (login.id.empty() || !client.is_object()) {
+    refuse_login(*http, login);
+    return {};
+  }
+  // Guesses from another address have a lane of their own.
+  std::string owner = fmt::format("{} {}", client.string_or("tenantId"), login.address);
+  auto waits = http->service().run_access(
+      owner, [http, login, client = std::move(client)] { log_in(*http, login, client); });
+  if (!waits) too_many_logins(*http, kSecond);
   return {};
 }
 

@@ -92,6 +92,7 @@ Result<Model> decode_model(BytesView bytes) {
     m.unique_keys.push_back(std::move(key));
   }
   if (const json::Value* shape = v.find("shape")) m.shape = shape_from(*shape);
+  m.fields = count_fields(m.shape);
   return m;
 }
 
@@ -102,6 +103,7 @@ Result<ModelPtr> find_model(Turn& turn, std::string_view tenant, std::string_vie
 
 void write_model(Turn& turn, std::string_view tenant, Model model) {
   model.updated = turn.now();
+  model.fields = count_fields(model.shape);
   Key key = model_key(tenant, model.name, model.version);
   Bytes bytes = encode(model);
   turn.write(key, std::move(bytes), std::make_shared<const Model>(std::move(model)));

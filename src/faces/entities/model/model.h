@@ -36,6 +36,7 @@ struct Model {
   Time updated = 0;
   std::vector<Index> indexes;
   std::vector<UniqueKey> unique_keys;
+  size_t fields = 0;  // count_fields(shape) of a stored model; not encoded
 
   // A UUIDv5 of name and version: the same in every tenant and on every server.
   std::string id() const;

@@ -26,9 +26,15 @@ Shape infer(const json::Value& sample) {
   } else if (sample.is_array()) {
     shape.element = std::make_shared<Shape>();
     shape.width = sample.array().size();
-    for (const json::Value& e : sample.array())
-      merge(*shape.element, infer(e));
-    if (sample.array().empty()) shape.element->scalars.add(Type::null);
+    bool null = sample.array().empty();
+    for (const json::Value& e : sample.array()) {
+      null = null || e.is_null();
+      if (!e.is_null()) merge(*shape.element, infer(e));
+    }
+    // Null comes last, so that the order of the elements does not matter: it vanishes beside a
+    // scalar, but not beside an object that comes after the scalar.
+    if (null) shape.element->scalars.add(Type::null);
+    shape.element->scalars.settle(shape.element->is_structure());
   } else {
     shape.scalars.add(type_of(sample));
   }
@@ -41,12 +47,25 @@ void merge(Shape& into, const Shape& from) {
   into.is_object = into.is_object || from.is_object;
   for (const auto& [name, field] : from.fields)
     merge(into.fields[name], field);
-  if (from.element) {
-    if (!into.element) into.element = std::make_shared<Shape>();
-    merge(*into.element, *from.element);
+  if (into.is_object) {
+    into.element = nullptr;
+    into.width = 0;
+  } else if (from.element) {
+    // An array that is empty says nothing about the elements of another.
+    if (!into.element || into.width == 0)
+      into.element = std::make_shared<Shape>(*from.element);
+    else if (from.width)
+      merge(*into.element, *from.element);
     into.width = std::max(into.width, from.width);
   }
-  into.scalars.settle(into.is_object || into.is_array());
+  into.scalars.settle(into.is_structure());
+}
+
+size_t count_fields(const Shape& shape) {
+  size_t count = shape.element ? count_fields(*shape.element) : 0;
+  for (const auto& [name, field] : shape.fields)
+    count += 1 + count_fields(field);
+  return count;
 }
 
 namespace {
@@ -55,6 +74,10 @@ constexpr std::string_view kLevels[] = {"", "ARRAY_LENGTH", "ARRAY_ELEMENTS", "T
 
 std::string_view kind_of(const json::Value& v) {
   return v.is_object() ? "OBJECT" : v.is_array() ? "ARRAY" : name_of(type_of(v));
+}
+
+std::string_view kind_of(const Shape& shape) {
+  return shape.is_object ? "OBJECT" : shape.is_array() ? "ARRAY" : "a scalar";
 }
 
 // For the error's detail, which clients show.
@@ -104,33 +127,42 @@ std::string path_of(const PathStep* at) {
   return out += at->name;
 }
 
-Result<void> check(const Shape& shape, const json::Value& v, const PathStep* at) {
-  // Null fits everywhere but at the root: see the public check().
-  if (v.is_null()) return {};
-  if (v.is_object()) {
-    if (!shape.is_object) return incompatible(shape, v, path_of(at));
-    for (const json::Member& m : v.object()) {
-      PathStep here{at, m.name};
-      auto field = shape.fields.find(m.name);
-      if (field == shape.fields.end())
-        return fail(Code::invalid, "BAD_REQUEST",
-                    fmt::format("unexpected field '{}': the model does not have it; set a change "
-                                "level of STRUCTURAL to let writes add fields",
-                                shown(path_of(&here))));
-      TRY_OK(check(field->second, m.value, &here));
-    }
-    return {};
+std::unexpected<Error> another_kind(const Shape& shape, const json::Value& v, const PathStep* at) {
+  return fail(Code::invalid, "BAD_REQUEST",
+              fmt::format("'{}' is {}, the model has an {} there", shown(path_of(at)), kind_of(v),
+                          shape.is_object ? "OBJECT" : "ARRAY"));
+}
+
+Result<void> check(const Shape& shape, const json::Value& v, const PathStep* at);
+
+Result<void> check_fields(const Shape& shape, const json::Value& v, const PathStep* at) {
+  for (const json::Member& m : v.object()) {
+    PathStep here{at, m.name};
+    auto field = shape.fields.find(m.name);
+    if (field == shape.fields.end())
+      return fail(Code::invalid, "BAD_REQUEST",
+                  fmt::format("unexpected field '{}': the model does not have it; set a change "
+                              "level of STRUCTURAL to let writes add fields",
+                              shown(path_of(&here))));
+    TRY_OK(check(field->second, m.value, &here));
   }
-  if (v.is_array()) {
-    if (!shape.is_array()) return incompatible(shape, v, path_of(at));
+  return {};
+}
+
+Result<void> check(const Shape& shape, const json::Value& v, const PathStep* at) {
+  if (v.is_null() && shape.nullable()) return {};
+  if (v.is_object() && shape.is_object) return check_fields(shape, v, at);
+  if (v.is_array() && shape.is_array()) {
     for (size_t i = 0; i < v.array().size(); ++i) {
       PathStep here{.above = at, .element = i};
       TRY_OK(check(*shape.element, v.array()[i], &here));
     }
     return {};
   }
-  if (!shape.scalars.accepts(type_of(v))) return incompatible(shape, v, path_of(at));
-  return {};
+  const bool scalar = !v.is_object() && !v.is_array();
+  if (scalar && shape.scalars.accepts(type_of(v))) return {};
+  if (shape.is_structure()) return another_kind(shape, v, at);
+  return incompatible(shape, v, path_of(at));
 }
 
 std::unexpected<Error> not_allowed(std::string_view what, const std::string& path,
@@ -152,68 +184,75 @@ struct Extender {
     return {};
   }
 
-  // `in_array`: the value is an element of an array, whose type the level ARRAY_ELEMENTS controls.
-  Result<void> slot(Shape& shape, const json::Value& v, bool in_array, const PathStep* at) {
-    if (v.is_null()) return {};
-    bool scalar_known = !shape.scalars.empty() || (!shape.is_object && !shape.is_array());
-    bool same_kind = v.is_object()  ? shape.is_object
-                     : v.is_array() ? shape.is_array()
-                                    : scalar_known;
-    if (!same_kind && !shape.unknown())
+  // `seen` is the shape of the document at this place. `in_array`: the place is the element of an
+  // array, whose type the level ARRAY_ELEMENTS controls.
+  Result<void> slot(Shape& shape, const Shape& seen, bool in_array, const PathStep* at) {
+    const ChangeLevel own = in_array ? ChangeLevel::array_elements : ChangeLevel::type;
+    if (seen.unknown()) {
+      if (shape.nullable()) return {};
+      TRY_OK(allow(own, "null", at));
+      shape.scalars.add(Type::null);
+      return {};
+    }
+    if (shape.unknown()) {
+      // Only null was seen here before.
+      TRY_OK(
+          allow(own, seen.is_structure() ? "a structure where only null was seen" : "a type", at));
+      merge(shape, seen);
+      return {};
+    }
+    if (kind_of(shape) != kind_of(seen))
       return fail(Code::invalid, "POLYMORPHIC_SLOT",
-                  fmt::format("'{}' cannot become {}: the model knows it as another kind",
-                              shown(path_of(at)), kind_of(v)));
-    if (!same_kind && (v.is_object() || v.is_array())) return learn(shape, v, in_array, at);
-    if (v.is_object()) return object(shape, v, at);
-    if (v.is_array()) return array(shape, v, at);
-    Type type = type_of(v);
-    if (shape.scalars.accepts(type)) return {};
-    TRY_OK(allow(in_array ? ChangeLevel::array_elements : ChangeLevel::type, "another scalar type",
-                 at));
-    shape.scalars.add(type);
-    shape.scalars.settle(false);
+                  fmt::format("'{}' cannot become {}: the model knows it as {}", shown(path_of(at)),
+                              kind_of(seen), kind_of(shape)));
+    TRY_OK(scalars(shape, seen, own, at));
+    if (seen.is_object) return object(shape, seen, at);
+    if (seen.is_array()) return array(shape, seen, at);
     return {};
   }
 
-  // Only null was seen here before, so an object or array is a change of the type.
-  Result<void> learn(Shape& shape, const json::Value& v, bool in_array, const PathStep* at) {
-    TRY_OK(allow(in_array ? ChangeLevel::array_elements : ChangeLevel::type,
-                 "a structure where only null was seen", at));
-    merge(shape, infer(v));
+  // A null beside objects or arrays of the document needs no level, unlike one alone.
+  Result<void> scalars(Shape& shape, const Shape& seen, ChangeLevel own, const PathStep* at) {
+    for (Type type : seen.scalars.list()) {
+      if (shape.scalars.accepts(type)) continue;
+      if (shape.is_structure() && type != Type::null)
+        return fail(Code::invalid, "POLYMORPHIC_SLOT",
+                    fmt::format("'{}' has a {} beside an {}, which the model does not know there; "
+                                "import a sample that has both",
+                                shown(path_of(at)), name_of(type), kind_of(shape)));
+      TRY_OK(allow(type == Type::null ? ChangeLevel::none : own, "another scalar type", at));
+      shape.scalars.add(type);
+    }
+    shape.scalars.settle(shape.is_structure());
     return {};
   }
 
-  Result<void> object(Shape& shape, const json::Value& v, const PathStep* at) {
-    for (const json::Member& m : v.object()) {
-      PathStep here{at, m.name};
-      auto field = shape.fields.find(m.name);
+  Result<void> object(Shape& shape, const Shape& seen, const PathStep* at) {
+    for (const auto& [name, value] : seen.fields) {
+      PathStep here{at, name};
+      auto field = shape.fields.find(name);
       if (field == shape.fields.end()) {
         TRY_OK(allow(ChangeLevel::structural, "a new field", &here));
-        shape.fields[m.name] = infer(m.value);
+        shape.fields[name] = value;
       } else {
-        TRY_OK(slot(field->second, m.value, false, &here));
+        TRY_OK(slot(field->second, value, false, &here));
       }
     }
     return {};
   }
 
-  Result<void> array(Shape& shape, const json::Value& v, const PathStep* at) {
-    if (v.array().size() > shape.width) {
-      TRY_OK(allow(ChangeLevel::array_length, "a longer array", at));
-      shape.width = v.array().size();
-    }
+  Result<void> array(Shape& shape, const Shape& seen, const PathStep* at) {
+    if (seen.width == 0) return {};
     PathStep here{.above = at, .element = PathStep::kEach};
-    // The elements of an array that was always empty are merged first and then allowed as one
-    // change.
-    if (shape.element->unknown()) {
-      Shape seen = infer(v);
-      if (!seen.element->unknown())
-        TRY_OK(allow(ChangeLevel::array_elements, "another element type", &here));
-      merge(shape, seen);
-      return {};
+    const bool was_empty = shape.width == 0;
+    if (seen.width > shape.width) {
+      TRY_OK(allow(ChangeLevel::array_length, "a longer array", at));
+      shape.width = seen.width;
     }
-    for (const json::Value& e : v.array())
-      TRY_OK(slot(*shape.element, e, true, &here));
+    if (!was_empty || seen.element->unknown())
+      return slot(*shape.element, *seen.element, true, &here);
+    TRY_OK(allow(ChangeLevel::array_elements, "an element type", &here));
+    *shape.element = *seen.element;
     return {};
   }
 };
@@ -238,13 +277,15 @@ Result<ChangeLevel> level_named(std::string_view name) {
 }
 
 Result<void> check(const Shape& shape, const json::Value& value) {
-  if (value.is_null()) return incompatible(shape, value, "");
+  // Null fits every scalar but the root.
+  if (value.is_null() && !shape.is_structure()) return incompatible(shape, value, "");
   return check(shape, value, nullptr);
 }
 
-// The common case, without building a path or an error.
+// The common case, without building a path or an error. A scalar beside an object or array is left
+// to extend(), because the other elements of its array decide about it.
 bool fits(const Shape& shape, const json::Value& v) {
-  if (v.is_null()) return true;
+  if (v.is_null()) return shape.nullable();
   if (v.is_object()) {
     if (!shape.is_object) return false;
     return std::all_of(v.object().begin(), v.object().end(), [&](const json::Member& m) {
@@ -257,13 +298,13 @@ bool fits(const Shape& shape, const json::Value& v) {
     return std::all_of(v.array().begin(), v.array().end(),
                        [&](const json::Value& e) { return fits(*shape.element, e); });
   }
-  return shape.scalars.accepts(type_of(v));
+  return !shape.is_structure() && shape.scalars.accepts(type_of(v));
 }
 
 Result<bool> extend(Shape& shape, const json::Value& value, ChangeLevel level) {
-  if (value.is_null()) return incompatible(shape, value, "");
+  if (value.is_null() && !shape.is_structure()) return incompatible(shape, value, "");
   Extender e{level};
-  TRY_OK(e.slot(shape, value, false, nullptr));
+  TRY_OK(e.slot(shape, infer(value), false, nullptr));
   return e.grew;
 }
 

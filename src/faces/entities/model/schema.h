@@ -45,8 +45,8 @@ class TypeSet {
   bool empty() const { return bits_ == 0; }
   bool accepts(Type t) const;  // the set has t, or a type that t widens to
   bool any_numeric() const;
-  // Replaces several number types by one that all of them widen to, and removes null beside any
-  // other type.
+  // Replaces several number types by one that all of them widen to. Removes null beside any other
+  // type, except beside an object or array, where it says that the place may be null.
   void settle(bool beside_structure);
   std::vector<Type> list() const;
   bool operator==(const TypeSet&) const = default;
@@ -56,16 +56,19 @@ class TypeSet {
   uint32_t bits_ = 0;
 };
 
-// One place in the documents of a model. A place may have been a scalar in one sample and an object
-// or an array in another, so all three can be set.
+// One place in the documents of a model: a field, or the element of an array. It has the strongest
+// kind that occurred there: object before array before scalar. An array beside an object is
+// forgotten. The types of scalars beside an object or array are remembered.
 struct Shape {
-  TypeSet scalars;
+  TypeSet scalars;  // has null beside an object or array when the place may be null
   bool is_object = false;
   std::map<std::string, Shape, std::less<>> fields;
   std::shared_ptr<Shape> element;  // of an array, else null; owned by this shape alone
   size_t width = 0;                // the longest array seen
 
   bool is_array() const { return element != nullptr; }
+  bool is_structure() const { return is_object || is_array(); }
+  bool nullable() const { return !is_structure() || scalars.has(Type::null); }
   bool unknown() const {
     return !is_object && !is_array() && (scalars.empty() || scalars.only_null());
   }
@@ -81,6 +84,9 @@ Shape infer(const json::Value& sample);
 // Afterwards `into` accepts all that either accepted.
 void merge(Shape& into, const Shape& from);
 
+// The fields of the shape, at all levels.
+size_t count_fields(const Shape& shape);
+
 // How much an entity write may change the schema.
 enum class ChangeLevel : uint8_t { none, array_length, array_elements, type, structural };
 std::string_view name_of(ChangeLevel level);
@@ -88,13 +94,17 @@ std::string_view name_of(ChangeLevel level);
 Result<ChangeLevel> level_named(std::string_view name);
 
 inline constexpr Reason kIncompatibleType{"INCOMPATIBLE_TYPE"};
-// Fails with BAD_REQUEST for an unknown field and with INCOMPATIBLE_TYPE for a value that does not
-// fit.
+// Fails with BAD_REQUEST for an unknown field and for a value of another kind where an object or
+// array belongs, and with INCOMPATIBLE_TYPE for a value that does not fit a scalar. A scalar whose
+// type was remembered beside an object or array fits there.
 Result<void> check(const Shape& shape, const json::Value& value);
 // True when the value passes check() and no array is longer than before: extend() would change
 // nothing.
 bool fits(const Shape& shape, const json::Value& value);
 // Grows the shape so that the value fits, as far as the level allows. Returns true when it grew.
+// The value's own shape is compared place by place: fails with POLYMORPHIC_SLOT where the kinds
+// differ, even when check() would accept the value, and with BAD_REQUEST where the level is too
+// low.
 Result<bool> extend(Shape& shape, const json::Value& value, ChangeLevel level);
 
 // The shape at a path as conditions write it ("o.k", "arr[*].q"); null when the path is neither a

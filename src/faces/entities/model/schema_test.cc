@@ -114,20 +114,60 @@ TEST(schema, strict_check_refuses_unknown_fields_and_types) {
   EXPECT_TRUE(check(shape, parsed(R"({"a":null,"l":[1,2,3]})")));
   EXPECT_EQ(reason_of(check(shape, parsed(R"({"z":1})"))), "BAD_REQUEST");
   EXPECT_EQ(reason_of(check(shape, parsed(R"({"a":1.5})"))), "INCOMPATIBLE_TYPE");
-  EXPECT_EQ(reason_of(check(shape, parsed(R"({"o":1})"))), "INCOMPATIBLE_TYPE");
+  EXPECT_EQ(reason_of(check(shape, parsed(R"({"o":1})"))), "BAD_REQUEST");
+  EXPECT_EQ(reason_of(check(shape, parsed(R"({"o":null})"))), "BAD_REQUEST");
   EXPECT_EQ(reason_of(check(shape, parsed(R"({"l":["x"]})"))), "INCOMPATIBLE_TYPE");
-  EXPECT_EQ(reason_of(check(shape, parsed("17"))), "INCOMPATIBLE_TYPE");
+  EXPECT_EQ(reason_of(check(shape, parsed("17"))), "BAD_REQUEST");
   EXPECT_NE(check(shape, parsed(R"({"l":[1,2,"x"]})")).error().detail.find(R"("fieldPath":"l[2]")"),
             std::string::npos);
 }
 
-TEST(schema, a_field_with_two_kinds_keeps_both) {
-  Shape shape = infer(parsed(R"({"v":{"k":1}})"));
-  merge(shape, infer(parsed(R"({"v":"text"})")));
-  EXPECT_TRUE(extend(shape, parsed(R"({"v":"other","new":1})"), ChangeLevel::structural));
-  EXPECT_TRUE(extend(shape, parsed(R"({"v":{"k":2},"newer":1})"), ChangeLevel::structural));
-  EXPECT_EQ(extend(shape, parsed(R"({"v":[1]})"), ChangeLevel::structural).error().reason,
-            "POLYMORPHIC_SLOT");
+TEST(schema, the_strongest_kind_wins_in_any_order) {
+  const std::string object =
+      R"({"$":{"#.a":"OBJECT"},"$.a[*]":{"#":"ARRAY_ELEMENT",".x":"INTEGER"}})";
+  EXPECT_EQ(view_of({R"({"a":[{"x":1},[1],"h"]})"}), object);
+  EXPECT_EQ(view_of({R"({"a":["h",[1],{"x":1}]})"}), object);
+  EXPECT_EQ(view_of({R"({"a":[[1],5]})"}), R"({"$":{".a[*]":"INTEGER"}})");
+  EXPECT_EQ(view_of({R"({"a":1})", R"({"a":["x"]})"}), R"({"$":{".a[*]":"STRING"}})");
+  EXPECT_EQ(json::print(json_schema(infer(parsed(R"([{"x":1},"h",[2]])")))),
+            R"({"type":"array","items":{"type":"object","properties":{"x":{"type":"integer"}}}})");
+}
+
+TEST(schema, a_scalar_beside_objects_is_remembered) {
+  Shape shape = infer(parsed(R"({"a":[{"x":1},"h"]})"));
+  EXPECT_TRUE(check(shape, parsed(R"({"a":["z"]})")));
+  EXPECT_TRUE(check(shape, parsed(R"({"a":[{"x":2},"z"]})")));
+  EXPECT_EQ(reason_of(check(shape, parsed(R"({"a":[5]})"))), "BAD_REQUEST");
+  EXPECT_EQ(reason_of(check(shape, parsed(R"({"a":[[1]]})"))), "BAD_REQUEST");
+  EXPECT_EQ(reason_of(check(shape, parsed(R"({"a":[null]})"))), "BAD_REQUEST");
+  EXPECT_TRUE(check(infer(parsed(R"({"a":["h",null,{"x":1}]})")), parsed(R"({"a":[null]})")));
+}
+
+// The shape of the whole array is compared, so the other elements decide about a scalar.
+TEST(schema, a_change_level_compares_kinds) {
+  auto extended = [](const char* sample, const char* value, ChangeLevel level) {
+    Shape shape = infer(parsed(sample));
+    auto grown = extend(shape, parsed(value), level);
+    return grown ? std::string(*grown ? "grew" : "same") : grown.error().reason;
+  };
+  const char* mixed = R"([{"x":1},"h"])";
+  EXPECT_EQ(extended(mixed, R"(["z"])", ChangeLevel::structural), "POLYMORPHIC_SLOT");
+  EXPECT_EQ(extended(mixed, R"([{"x":2},"z"])", ChangeLevel::array_length), "same");
+  EXPECT_EQ(extended(mixed, R"([{"x":2},5])", ChangeLevel::structural), "POLYMORPHIC_SLOT");
+  EXPECT_EQ(extended("[[1],5]", "[7]", ChangeLevel::structural), "POLYMORPHIC_SLOT");
+  EXPECT_EQ(extended("[[1],5]", "[[2],7]", ChangeLevel::array_length), "same");
+  EXPECT_EQ(extended(R"([{"x":1}])", "[null]", ChangeLevel::array_length), "BAD_REQUEST");
+  EXPECT_EQ(extended(R"([{"x":1}])", "[null]", ChangeLevel::array_elements), "grew");
+  EXPECT_EQ(extended(R"({"o":{"x":1}})", R"({"o":null})", ChangeLevel::array_elements),
+            "BAD_REQUEST");
+  EXPECT_EQ(extended(R"({"o":{"x":1}})", R"({"o":null})", ChangeLevel::type), "grew");
+}
+
+// Earlier versions stored an array beside an object.
+TEST(schema, a_stored_array_beside_an_object_is_forgotten) {
+  Shape shape = shape_from(parsed(R"({"o":{"x":{"t":[0]}},"e":{"t":[0]},"w":2})"));
+  EXPECT_TRUE(shape.is_object);
+  EXPECT_FALSE(shape.is_array());
 }
 
 TEST(schema, each_change_level_includes_the_lower_ones) {

@@ -152,7 +152,7 @@ bool TypeSet::accepts(Type t) const {
 bool TypeSet::any_numeric() const { return (bits_ & (bit(Type::string) - 1)) != 0; }
 
 void TypeSet::settle(bool beside_structure) {
-  if (beside_structure || (bits_ & ~bit(Type::null))) remove(Type::null);
+  if (!beside_structure && (bits_ & ~bit(Type::null))) remove(Type::null);
   std::vector<Type> numbers;
   for (Type t : list())
     if (is_numeric(t)) numbers.push_back(t);

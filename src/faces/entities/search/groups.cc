@@ -13,6 +13,8 @@ namespace {
 
 // Groups in one answer.
 constexpr size_t kMaxGroups = 10'000;
+// Bytes of the values that the groups have: a field may hold a text of megabytes.
+constexpr size_t kMaxKeyBytes = 16 * 1024 * 1024;
 // Entries in each list of a query.
 constexpr size_t kMaxListEntries = 64;
 constexpr std::string_view kState = "state";
@@ -150,7 +152,9 @@ bool Groups::add(const EntityView& e) {
   json::Array key;
   for (const GroupBy& by : grouping_.by)
     key.push_back(key_part(by, e));
-  Group& g = groups_[json::print(key)];
+  auto [place, is_new] = groups_.try_emplace(json::print(key));
+  if (is_new) key_bytes_ += place->first.size();
+  Group& g = place->second;
   g.key = std::move(key);
   ++g.count;
   g.tallies.resize(grouping_.aggregations.size());
@@ -160,8 +164,10 @@ bool Groups::add(const EntityView& e) {
     if (f.kind == condition::Field::number && condition::read_number(f.text, v) && std::isfinite(v))
       g.tallies[i].add(v);
   }
-  return groups_.size() <= kMaxGroups;
+  return !full();
 }
+
+bool Groups::full() const { return groups_.size() > kMaxGroups || key_bytes_ > kMaxKeyBytes; }
 
 json::Value Groups::show(const Group& g) const {
   json::Array key;
@@ -191,11 +197,11 @@ bool Groups::comes_before(const Group* a, const Group* b) {
 }
 
 Result<Bytes> Groups::answer() const {
-  if (groups_.size() > kMaxGroups)
-    return fail(
-        Code::unprocessable, "GROUP_CARDINALITY_EXCEEDED",
-        fmt::format("the query makes more than {} groups; group by a field with fewer values",
-                    kMaxGroups));
+  if (full())
+    return fail(Code::unprocessable, "GROUP_CARDINALITY_EXCEEDED",
+                fmt::format("the query makes more than {} groups, or more than {} bytes of values; "
+                            "group by a field with fewer and shorter values",
+                            kMaxGroups, kMaxKeyBytes));
   std::vector<const Group*> largest;
   for (const auto& [name, g] : groups_)
     largest.push_back(&g);

@@ -39,6 +39,7 @@ struct Grouping {
   std::vector<GroupBy> by;
   std::vector<Aggregation> aggregations;
   size_t limit = 0;
+  size_t lookups() const { return by.size() + aggregations.size(); }  // fields of each entity
 };
 // Reads "groupBy", "aggregations" and "limit" of a query and refuses unknown members.
 Result<Grouping> parse_grouping(const json::Value& query);
@@ -46,7 +47,7 @@ Result<Grouping> parse_grouping(const json::Value& query);
 class Groups {
  public:
   explicit Groups(const Grouping& grouping) : grouping_(grouping) {}
-  // Returns false when there are too many groups.
+  // Returns false when there are too many groups, or when their keys are too large.
   bool add(const EntityView& entity);
   // A JSON array, the largest group first. Fails with GROUP_CARDINALITY_EXCEEDED.
   Result<Bytes> answer() const;
@@ -61,7 +62,10 @@ class Groups {
   json::Value show(const Group& group) const;
 
   const Grouping& grouping_;
+  bool full() const;
+
   std::map<std::string, Group> groups_;
+  size_t key_bytes_ = 0;
 };
 
 }  // namespace pawl::entities

@@ -43,5 +43,14 @@ TEST(groups, groups_of_equal_size_are_sorted_by_key) {
             200);
 }
 
+TEST(groups, the_values_of_the_groups_are_bounded) {
+  FaceFixture s;
+  s.add_model();
+  for (int i = 0; i < 5; ++i)
+    s.create(fmt::format(R"({{"k":"{}{}","n":1}})", i, std::string(4'000'000, 'x')));
+  EXPECT_EQ(s.send("POST", "/entity/stats/m/1/query", R"({"groupBy":["$.k"]})").code(),
+            "GROUP_CARDINALITY_EXCEEDED");
+}
+
 }  // namespace
 }  // namespace pawl::entities

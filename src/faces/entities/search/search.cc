@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <unordered_set>
 
 #include "faces/entities/program.h"
@@ -105,12 +106,15 @@ struct Search {
   uint64_t work = 0;
   uint64_t asked_at = 0;   // work when query.proceed was last asked
   Result<void> stopped{};  // why the search ended early
+  EntityView view{};       // of the entity that is being tested
 
   static constexpr uint64_t kAskEvery = uint64_t{4} << 20;
+  // About the size of a match without its document.
+  static constexpr size_t kMatchBytes = 256;
 
   // Counts the work of testing the entity. Returns false when the search must end.
   bool may_test(const EntityView& e) {
-    work += work_of(query.condition.get(), e);
+    work += work_of(query.condition.get(), e, query.sort.size());
     if (work > query.max_work) stopped = too_much_work();
     if (stopped && query.proceed && work >= asked_at + kAskEvery) {
       asked_at = work;
@@ -128,8 +132,18 @@ struct Search {
       ++skipped;
       return true;
     }
+    if (query.hold) stopped = query.hold(kMatchBytes + e.data.size());
+    if (!stopped) return false;
     ++plan.matched;
     return visit(e) && plan.matched < query.limit;
+  }
+
+  // The same for an entity as it is stored. One that cannot be read ends the search with an error:
+  // a result without it would look whole.
+  bool offer_stored(std::string_view id, BytesView stored) {
+    if (view_entity(stored, view)) return offer(view);
+    stopped = fail(unreadable_entity(id));
+    return false;
   }
 
   Result<void> by_index(const Node& node) {
@@ -150,8 +164,7 @@ struct Search {
               good = fail(std::move(cell.error()));
               return false;
             }
-            EntityView e;
-            if (view_entity(cell->value(), e)) go = offer(e);
+            if (cell->exists()) go = offer_stored(id, cell->value());
             return go;
           },
           base + from));
@@ -162,16 +175,14 @@ struct Search {
   }
 
   Result<void> by_scan() {
-    EntityView e;
     return snapshot.scan_bytes(
         entity_prefix(query.tenant, query.model, query.version),
-        [&](BytesView, Seq, BytesView value) { return !view_entity(value, e) || offer(e); });
+        [&](BytesView key, Seq, BytesView value) { return offer_stored(id_at_end(key), value); });
   }
 
   // Visits the existing entities as they were at `seq`, and those that were removed since, in the
   // order of their ids.
   Result<void> as_at(Seq seq) {
-    EntityView e;
     Result<void> good;
     bool go = true;
     auto old = [&](BytesView key) {
@@ -180,7 +191,7 @@ struct Search {
         good = fail(std::move(cell.error()));
         return false;
       }
-      if (cell->exists() && view_entity(cell->value(), e)) go = offer(e);
+      if (cell->exists()) go = offer_stored(id_at_end(key), cell->value());
       return go;
     };
     RemovedKeys removed{snapshot, query.tenant,
@@ -201,8 +212,7 @@ struct Search {
                                [&](BytesView key, Seq version, BytesView value) {
                                  if (!visit_removed_before(key)) return false;
                                  if (version > seq) return old(key);
-                                 if (view_entity(value, e)) go = offer(e);
-                                 return go;
+                                 return go = offer_stored(id_at_end(key), value);
                                }));
     if (go && good) visit_removed_before({});
     return good;
@@ -265,9 +275,7 @@ constexpr MetaField kMetaFields[] = {
      [](const Entity& a, const Entity& b) { return a.transition.compare(b.transition); }},
 };
 
-int compare_by(const SortKey& key, const Entity& a, const Entity& b) {
-  if (key.path)
-    return compare_fields(key.path->find(a.data), key.path->find(b.data), key.descending);
+int compare_meta(const SortKey& key, const Entity& a, const Entity& b) {
   int order = 0;
   for (const MetaField& f : kMetaFields)
     if (f.name == key.field) order = f.compare(a, b);
@@ -276,8 +284,8 @@ int compare_by(const SortKey& key, const Entity& a, const Entity& b) {
 
 }  // namespace
 
-uint64_t work_of(const Condition* condition, const EntityView& e) {
-  return kRowWork +
+uint64_t work_of(const Condition* condition, const EntityView& e, size_t lookups) {
+  return kRowWork + lookups * e.data.size() +
          (condition ? condition->work({e.data, e.state, e.created, e.transition}) : e.data.size());
 }
 
@@ -285,6 +293,13 @@ std::unexpected<Error> too_much_work() {
   return fail(Code::unprocessable, kSearchTooLong,
               "the search reads too much for one request: use an index, fewer conditions, or a "
               "search job");
+}
+
+std::unexpected<Error> result_too_large() {
+  return fail(Code::unprocessable, kSearchTooLong,
+              fmt::format("the result has more than {} bytes: ask for fewer entities or smaller "
+                          "pages, or use POST /search/direct, which streams its result",
+                          limits::kWholeResultBytes));
 }
 
 const Node* indexed_node(const Condition& condition, const Model& model) {
@@ -297,12 +312,42 @@ const Node* indexed_node(const Condition& condition, const Model& model) {
   return best;
 }
 
+// The fields are looked up once for each entity and not for each comparison: documents are large.
 void sort_entities(std::vector<Entity>& found, const std::vector<SortKey>& keys) {
-  std::stable_sort(found.begin(), found.end(), [&](const Entity& a, const Entity& b) {
+  std::vector<condition::Field> fields;  // of entity i and key k at i * keys.size() + k
+  fields.reserve(found.size() * keys.size());
+  for (const Entity& e : found)
     for (const SortKey& key : keys)
-      if (int order = compare_by(key, a, b)) return order < 0;
-    return a.id < b.id;
+      fields.push_back(key.path ? key.path->find(e.data) : condition::Field{});
+  std::vector<size_t> order(found.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const int by = keys[k].path ? compare_fields(fields[a * keys.size() + k],
+                                                   fields[b * keys.size() + k], keys[k].descending)
+                                  : compare_meta(keys[k], found[a], found[b]);
+      if (by) return by < 0;
+    }
+    return found[a].id < found[b].id;
   });
+  std::vector<Entity> sorted;
+  sorted.reserve(found.size());
+  for (size_t i : order)
+    sorted.push_back(std::move(found[i]));
+  found = std::move(sorted);
+}
+
+void SortedMatches::add(const EntityView& e) {
+  found_.push_back(copy_of(e));
+  if (found_.size() / 2 < enough_ || found_.size() - enough_ < kSpare) return;
+  sort_entities(found_, keys_);
+  found_.resize(enough_);
+}
+
+std::vector<Entity> SortedMatches::take() {
+  sort_entities(found_, keys_);
+  if (found_.size() > enough_) found_.resize(enough_);
+  return std::move(found_);
 }
 
 Result<Plan> search(const ReadSnapshot& snapshot, const Query& query, const Model* model,
@@ -311,12 +356,22 @@ Result<Plan> search(const ReadSnapshot& snapshot, const Query& query, const Mode
   Query every = query;
   every.limit = ~size_t{0};
   every.skip = 0;
-  std::vector<Entity> found;
+  every.hold = {};  // counted below: most matches are not kept
+  const size_t enough =
+      query.limit > ~size_t{0} - query.skip ? ~size_t{0} : query.skip + query.limit;
+  SortedMatches matches(query.sort, enough);
+  size_t most = 0;
+  Result<void> held;
   TRY(Plan plan, search_unsorted(snapshot, every, model, [&](const EntityView& e) {
-        found.push_back(copy_of(e));
-        return true;
+        matches.add(e);
+        if (query.hold && matches.held() > most) {
+          most = matches.held();
+          held = query.hold(Search::kMatchBytes + e.data.size());
+        }
+        return held.has_value();
       }));
-  sort_entities(found, query.sort);
+  TRY_OK(held);
+  const std::vector<Entity> found = matches.take();
   plan.matched = 0;
   for (size_t i = query.skip; i < found.size() && plan.matched < query.limit; ++i) {
     ++plan.matched;

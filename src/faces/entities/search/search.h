@@ -24,8 +24,29 @@ Result<std::vector<SortKey>> parse_sort(const std::vector<std::string>& given, c
 // Entities with equal keys are sorted by id.
 void sort_entities(std::vector<Entity>& found, const std::vector<SortKey>& keys);
 
+// The first `enough` entities in the order of the keys. It holds about twice as many while it takes
+// them, whatever their number.
+class SortedMatches {
+ public:
+  // `keys` must outlive it.
+  SortedMatches(const std::vector<SortKey>& keys, size_t enough) : keys_(keys), enough_(enough) {}
+  void add(const EntityView& e);
+  // Empties it.
+  std::vector<Entity> take();
+  size_t held() const { return found_.size(); }
+
+ private:
+  // Beyond `enough`, at least this many are sorted at once.
+  static constexpr size_t kSpare = 100;
+  const std::vector<SortKey>& keys_;
+  const size_t enough_;
+  std::vector<Entity> found_;
+};
+
 // The search reads more than its query allows.
 inline constexpr Reason kSearchTooLong{"SEARCH_TOO_LONG"};
+// The search job has ended before.
+inline constexpr Reason kSearchJobOver{"SEARCH_JOB_ALREADY_TERMINAL"};
 
 // Work of a search inside a turn, or in a thread that has other requests: bytes of documents, each
 // counted once for each condition. A turn fails with kSearchTooLong; the other search goes on in
@@ -34,8 +55,11 @@ inline constexpr uint64_t kMaxWorkInTurn = uint64_t{1} << 30;
 inline constexpr uint64_t kMaxInlineWork = uint64_t{8} << 20;
 // Work of reading one row, beside its bytes.
 inline constexpr uint64_t kRowWork = 512;
-uint64_t work_of(const condition::Condition* condition, const EntityView& e);
+// `lookups` are the fields that are looked up besides, to sort or to group.
+uint64_t work_of(const condition::Condition* condition, const EntityView& e, size_t lookups);
 std::unexpected<Error> too_much_work();
+// The result is larger than limits::kWholeResultBytes and cannot be streamed.
+std::unexpected<Error> result_too_large();
 
 struct Query {
   std::string tenant;
@@ -56,6 +80,9 @@ struct Query {
   uint64_t max_work = ~uint64_t{0};
   // Asked now and then while the search runs; an error ends it. Empty: nothing ends it.
   std::function<Result<void>()> proceed{};
+  // Told the bytes of each match before it is visited; an error ends the search. Empty: they are
+  // not counted.
+  std::function<Result<void>(size_t bytes)> hold{};
 };
 
 // The plan and the counts of a search, shown when the caller asks for `explain`.

@@ -30,26 +30,21 @@ Result<void> check_value(const Shape& shape, std::string_view path, const json::
               fmt::format("the value for '$.{}' does not fit the field's type {}", path, types));
 }
 
-// An array condition names the array; the field in the model is that of its elements.
-std::string field_of(const Node& node) {
-  return node.kind == Node::array ? node.path.name() + "[*]" : node.path.name();
-}
-
-// A value that the operator ignores, or that is compared with the length of an array, may have any
-// type.
+// A value that the operator ignores may have any type, and so may those of an array condition. A
+// value that is compared with the length of an array must fit its elements, as in the original.
 Result<void> check_values(const Node& node, const Model& model) {
-  std::string path = field_of(node);
+  const std::string& path = node.path.name();
   const Shape* shape = shape_at(model.shape, path);
-  if (!shape || node.path.is_length()) return {};
-  for (const json::Value& v : node.given)
-    TRY_OK(check_value(*shape, path, v));
-  if (node.kind == Node::array || node.op->operand_kind == condition::OperandKind::nothing)
+  if (!shape || node.kind == Node::array ||
+      node.op->operand_kind == condition::OperandKind::nothing)
     return {};
   return check_value(*shape, path, node.value);
 }
 
 Result<void> check_path(const Node& node, const Model& model) {
-  if (shape_at(model.shape, field_of(node))) return {};
+  if (shape_at(model.shape, node.path.name())) return {};
+  // An array condition may also name an array, whose elements are the field in the model.
+  if (node.kind == Node::array && shape_at(model.shape, node.path.name() + "[*]")) return {};
   return fail(
       Code::invalid, "INVALID_FIELD_PATH",
       fmt::format("'$.{}' is not a field of model {} version {}; see its SIMPLE_VIEW export",

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "faces/entities/service.h"
 #include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
@@ -46,8 +47,9 @@ void Service::start_search_job(const RequestContext& context, Query query, Done 
           if (!running_search_jobs_.insert(id).second)
             return done(std::move(answer));  // a repeated request: the job runs already
         }
-        auto started = run_job(
-            [this, tenant, id, query = std::move(query)] { run_search_job(tenant, id, query); });
+        auto started = run_job(tenant, [this, tenant, id, query = std::move(query)] {
+          run_search_job(tenant, id, query);
+        });
         if (!started) {
           std::lock_guard lock(search_jobs_mutex_);
           running_search_jobs_.erase(id);
@@ -121,6 +123,7 @@ Result<Service::Page> Service::search_job_page(std::string_view tenant, const js
   const uint64_t first = number * size;
   const uint64_t last = std::min(out.total, first + size);
   json::Value ids;
+  size_t bytes = 0;
   for (uint64_t i = first; i < last; ++i) {
     if (ids.is_null() || i % kSearchJobPageSize == 0) {
       TRY(ids, cell_json(search_job_page_key(tenant, job.string_or("id"), i / kSearchJobPageSize)));
@@ -131,8 +134,11 @@ Result<Service::Page> Service::search_job_page(std::string_view tenant, const js
     const std::string& id = ids.array()[i % kSearchJobPageSize].string();
     TRY(Cell cell, snapshot.read_at(entity_key(tenant, id), seq));
     EntityView e;
-    if (!view_entity(cell.value(), e)) continue;
+    if (!cell.exists()) continue;
+    if (!view_entity(cell.value(), e)) return fail(unreadable_entity(id));
     append_envelope(out.envelopes.emplace_back(), e, with_model);
+    bytes += out.envelopes.back().size();
+    if (bytes > limits::kWholeResultBytes) return result_too_large();
   }
   return out;
 }
@@ -156,8 +162,10 @@ void Service::remove_all(const RequestContext& context, const std::string& name,
     query.condition = *std::move(compiled);
   }
   auto waiting = std::make_shared<Done>(std::move(done));
-  auto started = run_job([this, context, query, known = *known, verbose = removal.verbose,
-                          waiting] { (*waiting)(remove_many(context, query, *known, verbose)); });
+  auto started = run_job(
+      query.tenant, [this, context, query, known = *known, verbose = removal.verbose, waiting] {
+        (*waiting)(remove_many(context, query, *known, verbose));
+      });
   if (!started) (*waiting)(fail(std::move(started.error())));
 }
 
@@ -195,8 +203,9 @@ void Service::set_indexes(const RequestContext& context, json::Value body, Done 
         if (!answer) return done(std::move(answer));
         auto parsed = json::parse(*answer);
         bool wanted = parsed && parsed->find("fill") && parsed->find("fill")->boolean();
-        if (wanted &&
-            !run_job([this, tenant, name, version] { fill_indexes(tenant, name, version); }))
+        if (wanted && !run_job(tenant, [this, tenant, name, version] {
+              fill_indexes(tenant, name, version);
+            }))
           return done(fail(Code::exhausted, "TOO_MANY_SEARCHES",
                            "the index is declared, but too many background tasks are waiting: it "
                            "will be filled after the next start of the server"));
@@ -238,10 +247,13 @@ Result<void> Service::resume_filling_indexes() {
     if (!model || std::all_of(model->indexes.begin(), model->indexes.end(),
                               [](const Index& i) { return i.ready; }))
       return true;
-    return run_job([this, tenant = parts[1], name = model->name, version = model->version] {
-             fill_indexes(tenant, name, version);
-           })
-        .has_value();
+    // A tenant with too many of them gets the rest after the next start.
+    if (!run_job(parts[1], [this, tenant = parts[1], name = model->name, version = model->version] {
+          fill_indexes(tenant, name, version);
+        }))
+      log(Level::warn, "an index is not filled: too many tasks of its tenant wait",
+          {{"tenant", parts[1]}, {"model", model->name}});
+    return true;
   });
 }
 

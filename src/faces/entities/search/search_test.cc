@@ -430,5 +430,49 @@ TEST(search, a_search_ends_when_it_reads_too_much_or_is_told_to) {
   EXPECT_EQ(seen, 1u) << "it is asked after some megabytes";
 }
 
+TEST(search, a_sorted_search_holds_about_twice_what_it_shows) {
+  std::vector<SortKey> keys = *parse_sort({"$.n:desc", "@id"}, nullptr);
+  SortedMatches matches(keys, 10);
+  Entity e{.model = "m", .version = 1, .state = "A"};
+  for (int i = 0; i < 5000; ++i) {
+    e.id = std::to_string(i);
+    e.data = R"({"n":)" + std::to_string(i * 7919 % 5000) + "}";
+    matches.add(view_of(e));
+    ASSERT_LE(matches.held(), 110u);
+  }
+  std::vector<Entity> found = matches.take();
+  ASSERT_EQ(found.size(), 10u);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(found[static_cast<size_t>(i)].data, R"({"n":)" + std::to_string(4999 - i) + "}");
+}
+
+TEST(search, the_matches_that_a_search_holds_are_bounded) {
+  FaceFixture s;
+  s.add_model();
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(s.send("POST", "/entity/JSON/m/1", R"({"n":1,"k":")" + std::string(1000, 'x') + "\"}")
+                  .status,
+              200);
+  for (bool sorted : {false, true}) {
+    size_t held = 0, seen = 0;
+    Query query{.tenant = "t", .model = "m", .version = 1};
+    if (sorted) query.sort = *parse_sort({"n"}, nullptr);
+    query.limit = 1;
+    query.hold = [&](size_t bytes) -> Result<void> {
+      held += bytes;
+      if (held <= 5000) return {};
+      return fail(Code::exhausted, "SEARCH_MEMORY", "too much");
+    };
+    auto plan = search(s.kernel.snapshot(), query, nullptr, [&](const EntityView&) {
+      ++seen;
+      return true;
+    });
+    // A sort holds more matches than it shows.
+    EXPECT_EQ(plan.has_value(), !sorted);
+    EXPECT_EQ(seen, sorted ? 0u : 1u);
+    EXPECT_EQ(plan ? "" : plan.error().reason, sorted ? "SEARCH_MEMORY" : "");
+  }
+}
+
 }  // namespace
 }  // namespace pawl::entities

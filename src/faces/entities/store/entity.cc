@@ -76,10 +76,15 @@ EntityView view_of(const Entity& e) {
           e.updated,    std::vector<std::string_view>(e.timers.begin(), e.timers.end())};
 }
 
+Error unreadable_entity(std::string_view id) {
+  return {Code::corrupt, "BAD_ENTITY",
+          id.empty() ? "a stored entity cannot be read; run `pawl verify`"
+                     : "entity " + std::string(id) + " cannot be read; run `pawl verify`"};
+}
+
 Result<Entity> decode_entity(BytesView bytes) {
   EntityView v;
-  if (!view_entity(bytes, v))
-    return fail(Code::corrupt, "BAD_ENTITY", "an entity's cell cannot be read; run `pawl verify`");
+  if (!view_entity(bytes, v)) return fail(unreadable_entity({}));
   return copy_of(v);
 }
 

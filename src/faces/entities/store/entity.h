@@ -36,6 +36,8 @@ struct EntityView {
 
 Bytes encode(const Entity& entity);
 // Error: corrupt BAD_ENTITY.
+// The error for a stored entity that view_entity() cannot read.
+Error unreadable_entity(std::string_view id);
 Result<Entity> decode_entity(BytesView bytes);
 // False when the bytes are no entity. The view is valid as long as the bytes.
 bool view_entity(BytesView bytes, EntityView& out);

@@ -47,11 +47,12 @@ Result<Bytes> group_entities(Turn& turn, std::string_view tenant, const json::Va
 Result<Bytes> own_trail(Turn& turn, std::string_view tenant, const json::Value& body);
 Result<Bytes> own_state_changes(Turn& turn, std::string_view tenant, const json::Value& body);
 // Visits the entities of a model as the transaction sees them, by id, until `visit` returns false.
-// Only those that match the condition; null: all. The visit alone does not make a later write to an
-// entity a conflict.
+// Only those that match the condition; null: all. `lookups` as for work_of(). The visit alone does
+// not make a later write to an entity a conflict.
 using VisitCell = std::function<bool(BytesView key, const Cell& cell, const EntityView& entity)>;
 Result<void> for_each_entity(Turn& turn, std::string_view tenant, const json::Value& body,
-                             const condition::Condition* condition, const VisitCell& visit);
+                             const condition::Condition* condition, size_t lookups,
+                             const VisitCell& visit);
 // The condition of a body, if it has one.
 Result<std::optional<condition::Condition>> condition_of(const json::Value& body);
 // Removals: one entity, a list of "ids", or those of a model that match "condition".

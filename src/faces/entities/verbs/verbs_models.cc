@@ -167,10 +167,20 @@ Result<Bytes> unlock_model(Turn& turn, std::string_view tenant, const json::Valu
 
 Result<Bytes> set_change_level(Turn& turn, std::string_view tenant, const json::Value& body) {
   TRY(Model model, known(turn, tenant, body));
-  TRY(ChangeLevel level, level_named(body.string_or("level")));
-  model.level = level;
+  auto level = level_named(body.string_or("level"));
+  if (!level) {
+    Error error = std::move(level.error());
+    error.message =
+        fmt::format("model {} version {}: {}", model.name, model.version, error.message);
+    TRY(json::Value detail, json::parse(error.detail));
+    detail.object().add("entityName", model.name);
+    detail.object().add("entityVersion", model.version);
+    error.detail = json::print(detail);
+    return fail(std::move(error));
+  }
+  model.level = *level;
   Bytes answer = acted(model, fmt::format("Change level of model {}:{} set to {}", model.name,
-                                          model.version, name_of(level)));
+                                          model.version, name_of(*level)));
   write_model(turn, tenant, std::move(model));
   return answer;
 }

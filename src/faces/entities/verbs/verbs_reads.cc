@@ -68,25 +68,31 @@ Result<std::optional<condition::Condition>> condition_of(const json::Value& body
 }
 
 Result<void> for_each_entity(Turn& turn, std::string_view tenant, const json::Value& body,
-                             const condition::Condition* condition, const VisitCell& visit) {
+                             const condition::Condition* condition, size_t lookups,
+                             const VisitCell& visit) {
   std::string_view name = model_name(body);
   int32_t version = model_version(body);
   uint64_t work = 0;
+  Result<void> readable;
   TRY_OK(turn.scan_unvalidated(
       entity_prefix(tenant, name, version), [&](BytesView key, const Cell& cell) {
         EntityView e;
-        if (!view_entity(cell.value(), e) || e.model != name || e.version != version) return true;
+        if (!view_entity(cell.value(), e)) {
+          readable = fail(unreadable_entity(id_at_end(key)));
+          return false;
+        }
+        if (e.model != name || e.version != version) return true;
         // An entity that was created after the transaction began is not visible. The times are
         // compared, not the versions: when the turn is repeated, all versions are older than it.
         if (cell.version != Turn::kOwnWrite && e.created > turn.began_at()) return true;
-        work += work_of(condition, e);
+        work += work_of(condition, e, lookups);
         if (work > kMaxWorkInTurn) return false;
         if (condition && !condition->matches({e.data, e.state, e.created, e.transition}))
           return true;
         return visit(key, cell, e);
       }));
   if (work > kMaxWorkInTurn) return too_much_work();
-  return {};
+  return readable;
 }
 
 Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Value& body) {
@@ -103,15 +109,19 @@ Result<Bytes> find_entities(Turn& turn, std::string_view tenant, const json::Val
   };
   const int64_t skip = number("skip", 0);
   const int64_t limit = number("limit", 1000);
+  const auto enough = static_cast<size_t>(skip + limit);
   std::vector<Entity> found;
-  // A sorted answer needs all matches before it can cut.
-  size_t enough = sort.empty() ? static_cast<size_t>(skip + limit) : ~size_t{0};
-  TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
+  SortedMatches matches(sort, enough);
+  TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr, sort.size(),
                          [&](BytesView, const Cell&, const EntityView& e) {
+                           if (!sort.empty()) {
+                             matches.add(e);
+                             return true;
+                           }
                            found.push_back(copy_of(e));
                            return found.size() < enough;
                          }));
-  if (!sort.empty()) sort_entities(found, sort);
+  if (!sort.empty()) found = matches.take();
   Bytes out;
   bool with_model = body.find("withModel") != nullptr;
   for (size_t i = static_cast<size_t>(skip);
@@ -132,7 +142,7 @@ Result<Bytes> group_entities(Turn& turn, std::string_view tenant, const json::Va
   TRY(auto condition, condition_of(*query));
   Groups groups(grouping);
   TRY_OK(
-      for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
+      for_each_entity(turn, tenant, body, condition ? &*condition : nullptr, grouping.lookups(),
                       [&](BytesView, const Cell&, const EntityView& e) { return groups.add(e); }));
   return groups.answer();
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/search/search.h"
 #include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
 
@@ -31,8 +32,7 @@ Result<void> still_running(const json::Value& job, std::string_view id) {
   if (!job.is_object()) return fail(search_job_not_found(id));
   std::string_view status = job.string_or("status");
   if (status == "RUNNING") return {};
-  return fail(Code::invalid, "SEARCH_JOB_ALREADY_TERMINAL",
-              fmt::format("search job {} is {} already", id, status),
+  return fail(Code::invalid, kSearchJobOver, fmt::format("search job {} is {} already", id, status),
               json::print(json::object({{"currentStatus", status}, {"snapshotId", id}})));
 }
 

@@ -73,7 +73,7 @@ Result<Bytes> remove_all(Turn& turn, std::string_view tenant, const json::Value&
   TRY(auto condition, condition_of(body));
   if (condition) TRY_OK(check_removal_condition(*condition));
   std::vector<StoredEntity> all;
-  TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr,
+  TRY_OK(for_each_entity(turn, tenant, body, condition ? &*condition : nullptr, 0,
                          [&](BytesView key, const Cell& cell, const EntityView& e) {
                            // A removed entity must still match the condition when the turn commits.
                            turn.validate_at_commit(key, cell);

@@ -74,8 +74,12 @@ TEST_F(lists, zero_matches_unset_fields) {
 TEST_F(lists, two_matches_must_both_hold) {
   ASSERT_TRUE(m.create(Mission{.entity_id = "a", .owner = "x", .drone = "d1"}));
   ASSERT_TRUE(m.create(Mission{.entity_id = "b", .owner = "y", .drone = "d1"}));
+  ASSERT_TRUE(m.create(Mission{.entity_id = "c", .owner = "y", .drone = "d2"}));
   EXPECT_EQ(ids(query<Mission>().where<&Mission::owner>("y").where<&Mission::drone>("d1")),
             Ids{"b"});
+  EXPECT_EQ(ids(query<Mission>().where<&Mission::drone>("d1").where<&Mission::owner>("y")),
+            Ids{"b"});
+  EXPECT_EQ(ids(query<Mission>().where<&Mission::owner>("x").where<&Mission::drone>("d2")), Ids());
 }
 // case 130
 TEST_F(lists, an_unknown_match_field_is_refused_even_without_instances) {

@@ -90,6 +90,7 @@ struct SweptPage {
 Result<SweptPage> sweep_page(CommandContext& context, const WorkflowTypePtr& type, RuleCell& cell) {
   SweptPage page;
   size_t visited = 0;
+  const auto work = std::make_shared<size_t>(0);  // of all instances of this turn
   auto visit = [&](BytesView key, const Cell& at) {
     if (++visited > limits::kSweepPage) return false;
     page.last = parts_of(key).back();
@@ -97,6 +98,7 @@ Result<SweptPage> sweep_page(CommandContext& context, const WorkflowTypePtr& typ
     if (!stored) return true;
     Variables variables;
     variables.entity_id = page.last;
+    variables.work = work;
     variables.now = context.turn.now();
     variables.lookup = [&] {
       return std::make_shared<const ManagedEntity>(ManagedEntity{type, std::string(stored->phase)});

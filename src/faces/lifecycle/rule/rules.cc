@@ -267,6 +267,9 @@ std::optional<Time> next_firing(const Rule& rule, Time now) {
 Result<bool> holds(const std::vector<Condition>& when, const WorkflowType* type,
                    std::string_view bytes, Variables& variables) {
   for (const Condition& c : when) {
+    // Each condition reads the record again.
+    variables.charge(bytes.size());
+    TRY_OK(variables.check_work());
     std::optional<js::Value> got;
     if (c.field.starts_with('$')) {
       // The definition can be used in texts but not be compared.

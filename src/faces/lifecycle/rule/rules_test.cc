@@ -57,6 +57,28 @@ struct rules : Missions {
   }
 };
 
+TEST_F(rules, variables_cannot_fill_the_memory) {
+  const std::string message = R"({"x":")" + std::string(1'000'000, 'x') + "\"}";
+  std::string reason;
+  for (int i = 0; i < 10'000; ++i)
+    reason += "$message.x";
+  EXPECT_ERRC(
+      run("m1", R"({"type":"lifecycle_fail","reason":")" + reason + "\"}", {.message = message}),
+      errc::invalid_rule);
+  EXPECT_TRUE(run("m1", R"({"type":"lifecycle_transition","phase":"flying","reason":"for $now"})",
+                  {.message = message}));
+}
+
+TEST_F(rules, conditions_that_read_a_large_record_again_and_again_are_refused) {
+  ASSERT_TRUE(m.update<Counter>("c1", [](Counter& c) { c.word = std::string(1'000'000, 'x'); }));
+  std::string conditions;
+  for (int i = 0; i < 10'000; ++i)
+    conditions += (i ? "," : "") + std::string(R"({"field":"number","value":0})");
+  EXPECT_ERRC(
+      run("c1", R"({"type":"lifecycle_transition","phase":"b","when":[)" + conditions + "]}"),
+      errc::invalid_rule);
+}
+
 // case 167
 TEST_F(rules, a_rules_transition_names_the_rule) {
   ASSERT_TRUE(

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "faces/lifecycle/limits.h"
 #include "json/text.h"
 
 namespace pawl::lifecycle {
@@ -45,10 +46,25 @@ std::string_view token_at(std::string_view text) {
   return dots ? text.substr(1, end - 1) : std::string_view();
 }
 
+// The bytes of a copy, about.
+size_t weight(const js::Value& value) {
+  size_t out = sizeof(js::Value);
+  if (value.is_string()) out += value.string().size();
+  if (value.is_array())
+    for (const js::Value& one : value.array())
+      out += weight(one);
+  if (value.is_object())
+    for (const auto& [name, member] : value.object())
+      out += name.size() + weight(member);
+  return out;
+}
+
 // A number is an index into a list.
-std::optional<js::Value> dig(const js::Value& from, std::string_view path) {
+std::optional<js::Value> dig(const js::Value& from, std::string_view path, Variables& variables) {
   const js::Value* at = &from;
   while (true) {
+    // Members are searched one after the other.
+    variables.charge(at->is_object() ? 1 + at->object().size() : 1);
     size_t dot = path.find('.');
     std::string_view step = path.substr(0, dot);
     if (at->is_array()) {
@@ -61,7 +77,11 @@ std::optional<js::Value> dig(const js::Value& from, std::string_view path) {
       at = at->find(step);
       if (!at) return std::nullopt;
     }
-    if (dot == std::string_view::npos) return *at;
+    if (dot == std::string_view::npos) {
+      variables.charge(weight(*at));
+      if (!variables.check_work()) return std::nullopt;
+      return *at;
+    }
     path.remove_prefix(dot + 1);
   }
 }
@@ -105,16 +125,26 @@ const ManagedEntity* Variables::managed() {
   return found_.get();
 }
 
+Result<void> Variables::check_work() const {
+  if (*work <= limits::kRuleWork) return {};
+  return refuse(errc::invalid_rule,
+                fmt::format("the variables and conditions of one turn may read and make {} bytes: "
+                            "use shorter values, or fewer of them",
+                            limits::kRuleWork));
+}
+
 std::optional<js::Value> Variables::resolve(std::string_view path) {
+  charge(1);
+  if (!check_work()) return std::nullopt;
   if (path == "now") return js::Value(rfc3339(now));
-  if (path == "cron_fire_time_unix") return dig(schedule, "fire_time_unix");
+  if (path == "cron_fire_time_unix") return dig(schedule, "fire_time_unix", *this);
   size_t dot = path.find('.');
   if (dot == std::string_view::npos) return std::nullopt;
   std::string_view root = path.substr(0, dot), rest = path.substr(dot + 1);
-  if (root == "message") return dig(message, rest);
-  if (root == "caller") return dig(caller, rest);
-  if (root == "schedule") return dig(schedule, rest);
-  if (root == "state") return dig(state, rest);
+  if (root == "message") return dig(message, rest, *this);
+  if (root == "caller") return dig(caller, rest, *this);
+  if (root == "schedule") return dig(schedule, rest, *this);
+  if (root == "state") return dig(state, rest, *this);
   if (root != "entity" || entity_id.empty()) return std::nullopt;
   if (rest == "id") return js::Value(entity_id);
   if (!rest.starts_with("lifecycle.")) return id_part(entity_id, rest);
@@ -124,7 +154,11 @@ std::optional<js::Value> Variables::resolve(std::string_view path) {
   if (rest == "phase") return js::Value(m->phase);
   if (rest == "terminal") return js::Value(m->type->def.is_terminal(m->phase));
   if (rest == "workflow") return js::Value(m->type->def.name);
-  if (rest == "workflow_def") return definition_json(m->type->def);
+  if (rest == "workflow_def") {
+    js::Value shown = definition_json(m->type->def);
+    charge(weight(shown));
+    return shown;
+  }
   return std::nullopt;
 }
 
@@ -150,7 +184,9 @@ Substituted substitute(std::string_view text, Variables& variables) {
       continue;
     }
     if (auto found = resolve_longest(token, variables)) {
-      out.text += text_of(found->first);
+      const std::string inserted = text_of(found->first);
+      variables.charge(inserted.size());
+      out.text += inserted;
       text.remove_prefix(1 + found->second);
       continue;
     }
@@ -163,6 +199,7 @@ Substituted substitute(std::string_view text, Variables& variables) {
 Result<std::string> resolved_text(std::string_view what, std::string_view text,
                                   Variables& variables) {
   Substituted done = substitute(text, variables);
+  TRY_OK(variables.check_work());
   if (!done.unresolved.empty())
     return refuse(errc::unresolved_template,
                   fmt::format("{} has {}, which nothing resolves here", what, done.unresolved));

@@ -22,7 +22,14 @@ struct Variables {
   // entity.
   std::function<std::shared_ptr<const ManagedEntity>()> lookup;
 
-  // "entity.lifecycle.phase" -> "flying"; nothing when the path cannot be resolved.
+  // The work of these variables, and of others of the same turn that share it.
+  std::shared_ptr<size_t> work = std::make_shared<size_t>(0);
+  void charge(size_t bytes) { *work += bytes; }
+  // invalid_rule once the turn has done more than limits::kRuleWork.
+  Result<void> check_work() const;
+
+  // "entity.lifecycle.phase" -> "flying"; nothing when the path cannot be resolved, or when there
+  // was too much work.
   std::optional<js::Value> resolve(std::string_view path);
 
  private:
@@ -40,7 +47,8 @@ struct Substituted {
 };
 Substituted substitute(std::string_view text, Variables& variables);
 
-// Returns the text with all variables resolved, or unresolved_template.
+// Returns the text with all variables resolved; else unresolved_template, or invalid_rule after too
+// much work.
 Result<std::string> resolved_text(std::string_view what, std::string_view text,
                                   Variables& variables);
 // The same for every text inside a JSON value. A text that is one variable becomes the variable's

@@ -13,6 +13,7 @@
 #include "expr/expression.h"
 #include "faces/processes/definition/limit.h"
 #include "json/value.h"
+#include "schema/schema.h"
 
 namespace pawl::processes {
 
@@ -96,6 +97,8 @@ struct Step {
   std::string join_id;
   uint32_t join = kNoStep;
   std::vector<Timer> timers;
+  // SERVICE_TASK, USER_TASK, WAIT: what the variables of a completion must match.
+  std::optional<schema::Schema> outputs_schema;
   std::optional<bool> chains;  // END: overrides the definition's autoStartNextWorkflow
 };
 
@@ -107,6 +110,8 @@ struct Definition {
   std::string next_workflow;
   // Evaluated over the variables when an instance starts.
   std::optional<expr::Expression> priority, fairness_key;
+  // The schema that the variables of a start must match.
+  std::optional<schema::Schema> input_schema;
   std::vector<Step> steps;
   // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;

@@ -8,6 +8,7 @@
 #include "faces/processes/definition/definition.h"
 #include "faces/processes/definition/durations.h"
 #include "faces/processes/definition/steps.h"
+#include "json/canonical.h"
 #include "json/text.h"
 
 namespace pawl::processes {
@@ -60,6 +61,7 @@ constexpr Field kTop[] = {
     {"limit", is_map, "an object"},
     {"priority", is_text, "a string"},
     {"fairnessKey", is_text, "a string"},
+    {"inputSchema", is_map, "an object"},
 };
 // All step types share one list: a member that the type does not use is allowed and kept.
 constexpr Field kStep[] = {
@@ -81,6 +83,7 @@ constexpr Field kStep[] = {
     {"hitPolicy", is_text, "a string"},
     {"decisionTable", is_map, "an object"},
     {"autoStartNextWorkflow", is_flag, "a boolean"},
+    {"outputsSchema", is_map, "an object"},
 };
 constexpr Field kBoundary[] = {{"type", is_text, "a string"},
                                {"duration", is_text, "a string"},
@@ -190,6 +193,18 @@ void read_backoff(const Value& v, Step& step, const std::string& where, Problems
   step.backoff = b;
 }
 
+// A JSON Schema. `broken` names the place in the schema that cannot be used.
+std::optional<schema::Schema> read_schema(const Value& object, std::string_view name,
+                                          const std::string& where, Problems& broken) {
+  const Value* v = member(object, name);
+  if (!v || !v->is_object()) return std::nullopt;
+  auto made = schema::Schema::compile(*v);
+  if (made) return std::move(*made);
+  broken.push_back(where + ": " + std::string(name) +
+                   " is not a JSON Schema of draft 2020-12: " + made.error().message);
+  return std::nullopt;
+}
+
 // [{"type": "TIMER", "duration": "PT30S", "interrupting": false, "targetStepId": "escalate"}].
 // Durations are parsed in validate(), whose messages name the step.
 void read_timers(const Value& events, Step& step, const std::string& where, Problems& problems) {
@@ -244,6 +259,7 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   s.hit_policy_text = v.string_or("hitPolicy");
   if (const Value* table = member(v, "decisionTable"))
     read_table(*table, s, where, problems, broken);
+  s.outputs_schema = read_schema(v, "outputsSchema", where, broken);
   if (const Value* chains = member(v, "autoStartNextWorkflow")) {
     s.chains = chains->boolean();
     if (s.kind != Kind::end)
@@ -292,59 +308,6 @@ bool is_empty(const Value& v) {
   return v.as_double() == 0;
 }
 
-// One spelling for equal numbers: the digits without leading and trailing zeros, and an exponent.
-std::string plain_number(const std::string& text) {
-  std::string digits;
-  int64_t exponent = 0;
-  size_t i = text[0] == '-';
-  bool point = false;
-  for (; i < text.size() && text[i] != 'e' && text[i] != 'E'; ++i) {
-    if (text[i] == '.') {
-      point = true;
-      continue;
-    }
-    digits += text[i];
-    if (point) --exponent;
-  }
-  if (i < text.size()) exponent += std::strtol(text.c_str() + i + 1, nullptr, 10);
-  while (!digits.empty() && digits.back() == '0') {
-    digits.pop_back();
-    ++exponent;
-  }
-  size_t lead = digits.find_first_not_of('0');
-  if (lead == std::string::npos) return "0";
-  return (text[0] == '-' ? "-" : "") + digits.substr(lead) + "e" + std::to_string(exponent);
-}
-
-// `keep_order` for the members of conditionalNextSteps, whose order is part of the meaning.
-void canonical(std::string& out, const Value& v, bool keep_order) {
-  if (v.is_number()) {
-    out += plain_number(v.number_text());
-  } else if (v.is_array()) {
-    out += '[';
-    for (const Value& item : v.array()) {
-      canonical(out, item, false);
-      out += ',';
-    }
-    out += ']';
-  } else if (v.is_object()) {
-    std::vector<const json::Member*> members;
-    for (const json::Member& m : v.object())
-      members.push_back(&m);
-    if (!keep_order)
-      std::sort(members.begin(), members.end(), [](auto* a, auto* b) { return a->name < b->name; });
-    out += '{';
-    for (const json::Member* m : members) {
-      json::append_string(out, m->name);
-      canonical(out += ':', m->value, m->name == "conditionalNextSteps");
-      out += ',';
-    }
-    out += '}';
-  } else {
-    json::append(out, v);
-  }
-}
-
 }  // namespace
 
 void set_duration(std::string_view text, const std::string& what, Duration& out,
@@ -380,6 +343,7 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
     d.by_id.emplace(d.steps[i].id, i);
   d.priority = read_expression(document, "priority", broken);
   d.fairness_key = read_expression(document, "fairnessKey", broken);
+  d.input_schema = read_schema(document, "inputSchema", "definition", broken);
   std::optional<Limit> limit;
   if (const Value* v = member(document, "limit"); v && v->is_object())
     limit = read_limit(*v, "definition", problems, broken);
@@ -413,7 +377,8 @@ Value tidy_document(const Value& document) {
 
 std::string content_digest(const Value& document) {
   std::string text;
-  canonical(text, tidy_document(document), false);
+  // The order of branches is part of the meaning.
+  json::append_canonical(text, tidy_document(document), "conditionalNextSteps");
   // 16 of 32 bytes: enough to compare the versions of one definition, whose heads keep them all.
   return std::string(view(sha256(text)).substr(0, 16));
 }

@@ -222,6 +222,8 @@ std::vector<std::string> warnings(const Definition& d) {
       if (add(0, t.duration) > kLongDuration)
         out.push_back("step " + quoted(s.id) + ": the duration " + quoted(t.duration_text) +
                       " is cut where time ends, in the year 2262");
+    if (!takes_timers(s) && s.outputs_schema)
+      out.push_back("step " + quoted(s.id) + ": outputsSchema has no effect on " + s.type);
     if (!takes_timers(s) && !s.timers.empty())
       out.push_back("step " + quoted(s.id) + ": boundaryEvents have no effect on " + s.type);
   }

@@ -90,6 +90,40 @@ void add_text(json::Object& out, std::string_view name, const std::string& text)
   if (!text.empty()) out.add(std::string(name), json::Value(text));
 }
 
+json::Value table_document(const wf::DecisionTable& in) {
+  json::Array rules;
+  for (const wf::DecisionTableRule& r : in.rules()) {
+    json::Object when, outputs, rule;
+    for (const std::string& key : sorted_keys(r.when()))
+      when.add(key, json::Value(r.when().at(key)));
+    for (const std::string& key : sorted_keys(r.outputs()))
+      outputs.add(key, from_value(r.outputs().at(key)));
+    if (when.size() > 0) rule.add("when", json::Value(std::move(when)));
+    rule.add("outputs", json::Value(std::move(outputs)));
+    add_text(rule, "then", r.then());
+    rules.push_back(json::Value(std::move(rule)));
+  }
+  json::Object out;
+  out.add("rules", json::Value(std::move(rules)));
+  add_text(out, "defaultNextStep", in.default_next_step());
+  return json::Value(std::move(out));
+}
+
+// The cells of `when` are strings; null, which is the same as blank, is left out.
+void fill_table(wf::DecisionTable* out, const json::Value& in) {
+  const json::Value* rules = in.find("rules");
+  if (!rules || !rules->is_array()) return;
+  for (const json::Value& r : rules->array()) {
+    wf::DecisionTableRule* rule = out->add_rules();
+    if (const json::Value* when = r.find("when"); when && when->is_object())
+      for (const json::Member& m : when->object())
+        if (m.value.is_string()) (*rule->mutable_when())[m.name] = m.value.string();
+    if (const json::Value* outputs = r.find("outputs"); outputs && outputs->is_object())
+      for (const json::Member& m : outputs->object())
+        to_value(m.value, &(*rule->mutable_outputs())[m.name]);
+  }
+}
+
 // Empty fields are left out, because protobuf cannot tell empty from absent.
 json::Value step_document(const wf::WorkflowStep& in) {
   json::Object out;
@@ -121,8 +155,9 @@ json::Value step_document(const wf::WorkflowStep& in) {
                       {"targetStepId", e.target_step_id()}}));
   if (!events.empty()) out.add("boundaryEvents", json::Value(std::move(events)));
   add_text(out, "hitPolicy", in.hit_policy());
-  if (in.has_decision_table())
-    out.add("decisionTable", json::Value(from_struct(in.decision_table())));
+  if (in.has_decision_table()) out.add("decisionTable", table_document(in.decision_table()));
+  if (in.has_outputs_schema())
+    out.add("outputsSchema", json::Value(from_struct(in.outputs_schema())));
   return json::Value(std::move(out));
 }
 
@@ -155,7 +190,9 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
   }
   out->set_hit_policy(step.hit_policy_text);
   if (const json::Value* table = in.find("decisionTable"); table && table->is_object())
-    to_struct(table->object(), out->mutable_decision_table());
+    fill_table(out->mutable_decision_table(), *table);
+  if (const json::Value* schema = in.find("outputsSchema"); schema && schema->is_object())
+    to_struct(schema->object(), out->mutable_outputs_schema());
 }
 
 }  // namespace
@@ -175,12 +212,18 @@ bool is_json(const pb::Struct& in) {
 }
 
 bool is_json(const wf::WorkflowDefinition& in) {
-  return is_json(in.metadata()) &&
-         std::all_of(in.steps().begin(), in.steps().end(), [](const wf::WorkflowStep& s) {
-           return is_json(s.decision_table()) &&
-                  std::all_of(s.transformations().begin(), s.transformations().end(),
-                              [](const auto& t) { return has_json_form(t.second); });
-         });
+  auto values = [](const auto& map) {
+    return std::all_of(map.begin(), map.end(),
+                       [](const auto& m) { return has_json_form(m.second); });
+  };
+  auto step = [&](const wf::WorkflowStep& s) {
+    const auto& rules = s.decision_table().rules();
+    return is_json(s.outputs_schema()) && values(s.transformations()) &&
+           std::all_of(rules.begin(), rules.end(),
+                       [&](const wf::DecisionTableRule& r) { return values(r.outputs()); });
+  };
+  return is_json(in.metadata()) && is_json(in.input_schema()) &&
+         std::all_of(in.steps().begin(), in.steps().end(), step);
 }
 
 json::Object from_struct(const pb::Struct& in) {
@@ -217,6 +260,7 @@ json::Value to_document(const wf::WorkflowDefinition& in) {
     steps.push_back(step_document(s));
   out.add("steps", json::Value(std::move(steps)));
   if (in.has_metadata()) out.add("metadata", json::Value(from_struct(in.metadata())));
+  if (in.has_input_schema()) out.add("inputSchema", json::Value(from_struct(in.input_schema())));
   return json::Value(std::move(out));
 }
 
@@ -233,6 +277,8 @@ void fill(wf::WorkflowDefinition* out, const Definition& d) {
     fill_step(out->add_steps(), steps->array()[i], d.steps[i]);
   if (const json::Value* metadata = d.document.find("metadata"); metadata && metadata->is_object())
     to_struct(metadata->object(), out->mutable_metadata());
+  if (const json::Value* schema = d.document.find("inputSchema"); schema && schema->is_object())
+    to_struct(schema->object(), out->mutable_input_schema());
 }
 
 // Commands answer with this JSON, so that HTTP needs no second form; gRPC reads it back.
@@ -256,6 +302,9 @@ Result<void> fill(wf::WorkflowInstance* out, std::string_view text) {
     to_timestamp(*t, out->mutable_completed_at());
   out->set_failure_reason(std::string(in.string_or("failureReason")));
   out->set_business_key(std::string(in.string_or("businessKey")));
+  if (const json::Value* v = in.find("priority"))
+    out->set_priority(static_cast<int32_t>(v->as_int64().value_or(0)));
+  out->set_fairness_key(std::string(in.string_or("fairnessKey")));
   return {};
 }
 

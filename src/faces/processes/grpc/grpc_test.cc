@@ -43,6 +43,9 @@ class WaitingPolls final : public WorkQueue {
   }
   void give_up(uint64_t poll) override { cancel(poll); }
   void release(std::string_view effect_id) override { queue_.release(effect_id); }
+  std::optional<Time> extend(std::string_view id, std::string_view worker, Time until) override {
+    return queue_.extend(id, worker, until);
+  }
   void pause(std::string_view program, std::string_view tenant, std::string_view queue,
              bool paused) override {
     queue_.pause(program, tenant, queue, paused);
@@ -66,11 +69,10 @@ struct Wire {
   FaceFixture fixture;
   WaitingPolls polls{fixture};
   Service service{fixture, polls};
-  GrpcServices services{service,
-                        [](std::string_view authorization, std::string_view) -> Result<Caller> {
-                          if (authorization == "bad")
+  GrpcServices services{service, [](const wire::Call& call) -> Result<wire::AdmittedCall> {
+                          if (call.authorization == "bad")
                             return fail(Code::unauthenticated, "NO", "who are you?");
-                          return Caller{FaceFixture::kTenant, "grpc", ""};
+                          return wire::AdmittedCall{{FaceFixture::kTenant, "grpc", ""}};
                         }};
   int port = 0;
   std::unique_ptr<grpc::Server> server;
@@ -175,6 +177,129 @@ void run_to_end(Wire& wire, const std::string& id) {
   wf::CompleteUserTaskResponse done;
   EXPECT_EQ(call(wire, &Stub::CompleteUserTask, task, &done), grpc::OK);
   EXPECT_EQ(call(wire, &Stub::SignalWait, signal, &signalled), grpc::OK);
+}
+
+// The shapes of the published SDK 1.1.0.
+TEST(processes_grpc, decision_tables_and_schemas_travel_as_messages) {
+  Wire wire;
+  wf::UploadDefinitionRequest request;
+  auto* d = request.mutable_definition();
+  d->set_id("t");
+  d->set_name("n");
+  (*d->mutable_input_schema()->mutable_fields())["type"].set_string_value("object");
+  auto* t = d->add_steps();
+  t->set_id("t");
+  t->set_name("t");
+  t->set_type(wf::STEP_TYPE_DECISION_TABLE);
+  t->set_next_step("end");
+  t->set_hit_policy("F");
+  auto* rule = t->mutable_decision_table()->add_rules();
+  (*rule->mutable_when())["n"] = "n > 3";
+  (*rule->mutable_outputs())["size"].set_string_value("large");
+  auto* fallback = t->mutable_decision_table()->add_rules();
+  (*fallback->mutable_outputs())["size"].set_string_value("small");
+  auto* e = d->add_steps();
+  e->set_id("end");
+  e->set_name("e");
+  e->set_type(wf::STEP_TYPE_END);
+  wf::UploadDefinitionResponse uploaded;
+  grpc::ClientContext context;
+  grpc::Status status = wire.engine->UploadDefinition(&context, request, &uploaded);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  wf::GetDefinitionRequest get;
+  get.set_id("t");
+  wf::GetDefinitionResponse got;
+  ASSERT_EQ(call(wire, &wf::WorkflowEngine::Stub::GetDefinition, get, &got), grpc::OK);
+  const wf::WorkflowStep& step = got.definition().steps(0);
+  EXPECT_EQ(step.hit_policy(), "F");
+  ASSERT_EQ(step.decision_table().rules_size(), 2);
+  EXPECT_EQ(step.decision_table().rules(0).when().at("n"), "n > 3");
+  EXPECT_EQ(step.decision_table().rules(1).outputs().at("size").string_value(), "small");
+  EXPECT_EQ(got.definition().input_schema().fields().at("type").string_value(), "object");
+  std::string id = wire.fixture.start("t", R"({"n":5})");
+  EXPECT_EQ(wire.fixture.variables(id), R"({"n":5,"size":"large"})");
+  rule->set_then("end");
+  EXPECT_EQ(call(wire, &wf::WorkflowEngine::Stub::UploadDefinition, request, &uploaded),
+            grpc::INVALID_ARGUMENT);
+}
+
+TEST(processes_grpc, a_lease_is_extended_by_its_worker_only) {
+  Wire wire;
+  wire.upload();
+  wire.start();
+  wf::PollJobsRequest poll;
+  poll.set_worker_id("w");
+  poll.add_job_types("j");
+  wf::PollJobsResponse jobs;
+  ASSERT_EQ(call(wire, &wf::WorkflowEngine::Stub::PollJobs, poll, &jobs), grpc::OK);
+  ASSERT_EQ(jobs.jobs_size(), 1);
+  wf::ExtendJobLeaseRequest extend;
+  extend.set_job_id(jobs.jobs(0).id());
+  extend.set_worker_id("w");
+  extend.set_lease_seconds(60);
+  wf::ExtendJobLeaseResponse extended;
+  auto send = [&] {
+    return call(wire, &wf::WorkflowEngine::Stub::ExtendJobLease, extend, &extended);
+  };
+  EXPECT_EQ(send(), grpc::OK);
+  EXPECT_TRUE(extended.accepted());
+  EXPECT_EQ(extended.lock_expires_at().seconds(), wire.fixture.time / kSecond + 60);
+  extend.set_worker_id("other");
+  EXPECT_EQ(send(), grpc::FAILED_PRECONDITION);
+  extend.set_job_id("nope");
+  EXPECT_EQ(send(), grpc::NOT_FOUND);
+}
+
+// Clients of earlier versions send the wait as field 5.
+TEST(processes_grpc, the_wait_of_a_poll_is_read_under_both_numbers) {
+  for (bool early : {false, true}) {
+    Wire wire;
+    wf::PollJobsRequest poll;
+    poll.set_worker_id("w");
+    poll.add_job_types("j");
+    if (early)
+      poll.set_early_max_wait_ms(5'000);
+    else
+      poll.set_max_wait_ms(5'000);
+    wf::PollJobsResponse jobs;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+    EXPECT_EQ(wire.engine->PollJobs(&context, poll, &jobs).error_code(), grpc::DEADLINE_EXCEEDED)
+        << "the poll waits";
+  }
+}
+
+TEST(processes_grpc, a_start_may_set_priority_and_fairness_key) {
+  Wire wire;
+  wire.upload();
+  auto start = [&](std::optional<int> priority, std::optional<std::string> fairness_key,
+                   wf::WorkflowInstance* out = nullptr) {
+    wf::StartInstanceRequest request;
+    request.set_definition_id("a");
+    if (priority) request.set_priority(*priority);
+    if (fairness_key) request.set_fairness_key(*fairness_key);
+    wf::StartInstanceResponse response;
+    grpc::ClientContext context;
+    grpc::StatusCode code = wire.engine->StartInstance(&context, request, &response).error_code();
+    if (out) *out = response.instance();
+    return code;
+  };
+  wf::WorkflowInstance made;
+  ASSERT_EQ(start(7, "customer", &made), grpc::OK);
+  EXPECT_EQ(made.priority(), 7);
+  EXPECT_EQ(made.fairness_key(), "customer");
+  wf::GetInstanceRequest request;
+  request.set_id(made.id());
+  wf::GetInstanceResponse read;
+  grpc::ClientContext context;
+  ASSERT_TRUE(wire.engine->GetInstance(&context, request, &read).ok());
+  EXPECT_EQ(read.instance().priority(), 7);
+  EXPECT_EQ(start(1001, {}), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(start(-1001, {}), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(start({}, std::string(257, 'x')), grpc::INVALID_ARGUMENT);
+  ASSERT_EQ(start({}, {}, &made), grpc::OK);
+  EXPECT_EQ(made.priority(), 0);
+  wire.fixture.verify();
 }
 
 TEST(processes_grpc, an_instance_runs_through_all_calls) {

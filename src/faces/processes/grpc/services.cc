@@ -11,8 +11,8 @@ struct GrpcServices::Services {
   WorkersService workers;
 };
 
-GrpcServices::GrpcServices(Verbs& verbs, wire::Admit admit)
-    : services_(new Services{{verbs, admit}, {verbs, admit}}) {}
+GrpcServices::GrpcServices(Verbs& verbs, wire::Admit admit, LongReads long_reads)
+    : services_(new Services{{verbs, admit, std::move(long_reads)}, {verbs, admit}}) {}
 GrpcServices::~GrpcServices() = default;
 
 std::vector<grpc::Service*> GrpcServices::all() {

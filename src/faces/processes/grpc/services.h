@@ -18,10 +18,15 @@ namespace pawl::processes {
 // Another name for Service: the generated classes have a member type called Service.
 using Verbs = Service;
 
+// Runs a long read of a tenant on another thread, so that the threads of gRPC stay free. Returns
+// false when too many of the tenant wait.
+using LongReads =
+    std::function<bool(std::string_view tenant, std::move_only_function<void()> task)>;
+
 class GrpcServices {
  public:
-  // `verbs` must outlive it.
-  GrpcServices(Verbs& verbs, wire::Admit admit);
+  // `verbs` must outlive it. Without `long_reads` they run at once.
+  GrpcServices(Verbs& verbs, wire::Admit admit, LongReads long_reads = {});
   ~GrpcServices();
   // To register with the gRPC server; owned by this object, which must outlive that server.
   std::vector<grpc::Service*> all();

@@ -30,8 +30,11 @@ constexpr int64_t kEnoughCredit = 256;
 // A JobStream keeps the leases of one worker's stream and turns jobs and results into messages.
 class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
  public:
-  JobStream(Verbs& verbs, Caller caller)
-      : WorkStream(kMaxCredit), verbs_(verbs), caller_(std::move(caller)) {}
+  JobStream(Verbs& verbs, wire::AdmittedCall admitted)
+      : WorkStream(kMaxCredit),
+        verbs_(verbs),
+        caller_(std::move(admitted.caller)),
+        seat_(std::move(admitted.seat)) {}
 
  private:
   grpc::Status take(const FromWorker& message) override {
@@ -241,6 +244,7 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
   };
   Verbs& verbs_;
   const Caller caller_;
+  const std::shared_ptr<void> seat_;  // see wire::AdmittedCall
   std::string worker_;
   std::vector<std::string> types_;
   Time lease_ = 0;
@@ -260,12 +264,12 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
 
 grpc::ServerBidiReactor<FromWorker, ToWorker>* WorkersService::Work(
     grpc::CallbackServerContext* context) {
-  auto caller = admit_(metadata(*context, "authorization"), "/pawl.v1.Workers/Work");
-  auto stream = std::make_shared<JobStream>(verbs_, caller ? *caller : Caller{});
-  if (caller)
+  auto admitted = admit_(wire::stream_of(*context, "/pawl.v1.Workers/Work"));
+  auto stream = std::make_shared<JobStream>(verbs_, admitted ? *admitted : wire::AdmittedCall{});
+  if (admitted)
     stream->begin();
   else
-    stream->refuse(status_of(caller.error()));
+    stream->refuse(status_of(admitted.error()));
   return stream.get();
 }
 

@@ -16,7 +16,8 @@ Result<Caller> WorkflowEngineService::caller_of(const Context& context,
                                                 std::string_view method) const {
   std::string operation = "/workflow.v1.WorkflowEngine/";
   operation += method;
-  return admit_(metadata(context, "authorization"), operation);
+  TRY(wire::AdmittedCall admitted, admit_(wire::call_of(context, operation)));
+  return std::move(admitted.caller);
 }
 
 template <class Read>
@@ -26,6 +27,30 @@ WorkflowEngineService::Reactor* WorkflowEngineService::read(Context* context,
   Result<Caller> caller = caller_of(*context, method);
   Result<void> done = caller ? read(*caller) : Result<void>(fail(caller.error()));
   reactor->Finish(done ? grpc::Status::OK : status_of(done.error()));
+  return reactor;
+}
+
+template <class Read>
+WorkflowEngineService::Reactor* WorkflowEngineService::read_aside(Context* context,
+                                                                  std::string_view method,
+                                                                  Read read) {
+  Reactor* reactor = context->DefaultReactor();
+  Result<Caller> caller = caller_of(*context, method);
+  if (!caller) {
+    reactor->Finish(status_of(caller.error()));
+    return reactor;
+  }
+  auto run = [context, reactor, read = std::move(read), caller = *caller] {
+    // The caller may have left while the read waited.
+    if (context->IsCancelled()) return reactor->Finish(grpc::Status::CANCELLED);
+    Result<void> done = read(caller);
+    reactor->Finish(done ? grpc::Status::OK : status_of(done.error()));
+  };
+  if (!long_reads_)
+    run();
+  else if (!long_reads_(caller->tenant, run))
+    reactor->Finish(status_of(Error{Code::exhausted, "TENANT_LONG_READS",
+                                    "too many long reads of this tenant wait; retry later"}));
   return reactor;
 }
 
@@ -117,19 +142,20 @@ WorkflowEngineService::Reactor* WorkflowEngineService::GetDefinition(
 
 WorkflowEngineService::Reactor* WorkflowEngineService::ListDefinitions(
     Context* context, const wf::ListDefinitionsRequest* in, wf::ListDefinitionsResponse* out) {
-  return read(context, "ListDefinitions", [&](const Caller& caller) -> Result<void> {
-    TRY(PageRequest page, page_of(in->page(), in->page_size()));
-    TRY(auto found, verbs_.definitions(caller.tenant, in->keyword(), page.page, page.size));
-    // A list has only id, version and name; GetDefinition has the whole definition.
-    for (const Verbs::DefinitionSummary& s : found.first) {
-      wf::WorkflowDefinition* one = out->add_definitions();
-      one->set_id(s.id);
-      one->set_version(static_cast<int32_t>(s.version));
-      one->set_name(s.name);
-    }
-    out->set_total(static_cast<int32_t>(found.second));
-    return {};
-  });
+  return read_aside(
+      context, "ListDefinitions", [this, in, out](const Caller& caller) -> Result<void> {
+        TRY(PageRequest page, page_of(in->page(), in->page_size()));
+        TRY(auto found, verbs_.definitions(caller.tenant, in->keyword(), page.page, page.size));
+        // A list has only id, version and name; GetDefinition has the whole definition.
+        for (const Verbs::DefinitionSummary& s : found.first) {
+          wf::WorkflowDefinition* one = out->add_definitions();
+          one->set_id(s.id);
+          one->set_version(static_cast<int32_t>(s.version));
+          one->set_name(s.name);
+        }
+        out->set_total(static_cast<int32_t>(found.second));
+        return {};
+      });
 }
 
 WorkflowEngineService::Reactor* WorkflowEngineService::StartInstance(
@@ -139,12 +165,13 @@ WorkflowEngineService::Reactor* WorkflowEngineService::StartInstance(
       [&](Submitter submitter, Done done) {
         auto variables = variables_of(in->variables());
         if (!variables) return done(fail(variables.error()));
-        verbs_.start(std::move(submitter),
-                     {.definition_id = in->definition_id(),
-                      .version = static_cast<uint32_t>(std::max(0, in->definition_version())),
-                      .business_key = in->business_key(),
-                      .variables = std::move(*variables)},
-                     std::move(done));
+        StartCommand start{.definition_id = in->definition_id(),
+                           .version = static_cast<uint32_t>(std::max(0, in->definition_version())),
+                           .business_key = in->business_key(),
+                           .variables = std::move(*variables)};
+        if (in->has_priority()) start.priority = in->priority();
+        if (in->has_fairness_key()) start.fairness_key = in->fairness_key();
+        verbs_.start(std::move(submitter), std::move(start), std::move(done));
       },
       [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
 }
@@ -163,13 +190,14 @@ WorkflowEngineService::Reactor* WorkflowEngineService::GetInstance(Context* cont
 WorkflowEngineService::Reactor* WorkflowEngineService::GetInstanceHistory(
     Context* context, const wf::GetInstanceHistoryRequest* in,
     wf::GetInstanceHistoryResponse* out) {
-  return read(context, "GetInstanceHistory", [&](const Caller& caller) -> Result<void> {
-    if (in->id().empty()) return no_id("id is required");
-    TRY(std::vector<ExecutionRow> rows, verbs_.history(caller.tenant, in->id()));
-    for (const ExecutionRow& row : rows)
-      fill(out->add_executions(), in->id(), row);
-    return {};
-  });
+  return read_aside(context, "GetInstanceHistory",
+                    [this, in, out](const Caller& caller) -> Result<void> {
+                      if (in->id().empty()) return no_id("id is required");
+                      TRY(std::vector<ExecutionRow> rows, verbs_.history(caller.tenant, in->id()));
+                      for (const ExecutionRow& row : rows)
+                        fill(out->add_executions(), in->id(), row);
+                      return {};
+                    });
 }
 
 WorkflowEngineService::Reactor* WorkflowEngineService::CancelInstance(
@@ -185,21 +213,25 @@ WorkflowEngineService::Reactor* WorkflowEngineService::CancelInstance(
 
 WorkflowEngineService::Reactor* WorkflowEngineService::ListInstances(
     Context* context, const wf::ListInstancesRequest* in, wf::ListInstancesResponse* out) {
-  return read(context, "ListInstances", [&](const Caller& caller) -> Result<void> {
-    TRY(PageRequest page, page_of(in->page(), in->page_size()));
-    InstanceFilter filter{
-        .definition_id = in->definition_id(), .status = {}, .business_key = in->business_key()};
-    if (!wf::InstanceStatus_IsValid(in->status())) return {};  // no instance has this status
-    if (in->status() != wf::INSTANCE_STATUS_UNSPECIFIED)
-      filter.status = static_cast<Status>(in->status());
-    TRY(InstancePage found, verbs_.instances(caller.tenant, filter, page.page, page.size));
-    for (const auto& instance : found.items) {
-      TRY(std::string text, verbs_.instance_text(caller.tenant, *instance));
-      TRY_OK(fill(out->add_instances(), text));
-    }
-    out->set_total(static_cast<int32_t>(found.total));
-    return {};
-  });
+  return read_aside(
+      context, "ListInstances", [this, in, out](const Caller& caller) -> Result<void> {
+        TRY(PageRequest page, page_of(in->page(), in->page_size()));
+        InstanceFilter filter{
+            .definition_id = in->definition_id(), .status = {}, .business_key = in->business_key()};
+        if (!wf::InstanceStatus_IsValid(in->status()))
+          return fail(
+              Code::invalid, "BAD_STATUS",
+              "status must be a value of InstanceStatus, got " + std::to_string(in->status()));
+        if (in->status() != wf::INSTANCE_STATUS_UNSPECIFIED)
+          filter.status = static_cast<Status>(in->status());
+        TRY(InstancePage found, verbs_.instances(caller.tenant, filter, page.page, page.size));
+        for (const auto& instance : found.items) {
+          TRY(std::string text, verbs_.instance_text(caller.tenant, *instance));
+          TRY_OK(fill(out->add_instances(), text));
+        }
+        out->set_total(static_cast<int32_t>(found.total));
+        return {};
+      });
 }
 
 namespace {
@@ -272,10 +304,23 @@ WorkflowEngineService::Reactor* WorkflowEngineService::PollJobs(Context* context
             .worker = in->worker_id()};
   poll.limit =
       in->max_jobs() <= 0 ? 1 : std::min<size_t>(static_cast<size_t>(in->max_jobs()), kMaxJobs);
-  poll.lease = (in->lease_seconds() <= 0 ? 30 : std::min(in->lease_seconds(), 24 * 3600)) * kSecond;
-  poll.wait = std::clamp<int64_t>(in->max_wait_ms(), 0, kMaxWaitMs) * kMillisecond;
+  poll.lease = lease_of(in->lease_seconds());
+  int32_t wait = in->max_wait_ms() ? in->max_wait_ms() : in->early_max_wait_ms();
+  poll.wait = std::clamp<int64_t>(wait, 0, kMaxWaitMs) * kMillisecond;
   reactor->begin(verbs_, std::move(poll), out);
   return reactor.get();
+}
+
+WorkflowEngineService::Reactor* WorkflowEngineService::ExtendJobLease(
+    Context* context, const wf::ExtendJobLeaseRequest* in, wf::ExtendJobLeaseResponse* out) {
+  return read(context, "ExtendJobLease", [&](const Caller& caller) -> Result<void> {
+    if (in->job_id().empty()) return no_id("job_id is required");
+    TRY(Time until, verbs_.extend_lease(caller.tenant, in->job_id(), in->worker_id(),
+                                        lease_of(in->lease_seconds())));
+    out->set_accepted(true);
+    to_timestamp(until, out->mutable_lock_expires_at());
+    return {};
+  });
 }
 
 WorkflowEngineService::Reactor* WorkflowEngineService::CompleteJob(Context* context,

@@ -11,8 +11,8 @@ namespace wf = workflow::v1;
 
 class WorkflowEngineService final : public wf::WorkflowEngine::CallbackService {
  public:
-  WorkflowEngineService(Verbs& verbs, wire::Admit admit)
-      : verbs_(verbs), admit_(std::move(admit)) {}
+  WorkflowEngineService(Verbs& verbs, wire::Admit admit, LongReads long_reads)
+      : verbs_(verbs), admit_(std::move(admit)), long_reads_(std::move(long_reads)) {}
 
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
@@ -32,6 +32,8 @@ class WorkflowEngineService final : public wf::WorkflowEngine::CallbackService {
   Reactor* ListInstances(Context*, const wf::ListInstancesRequest*,
                          wf::ListInstancesResponse*) override;
   Reactor* PollJobs(Context*, const wf::PollJobsRequest*, wf::PollJobsResponse*) override;
+  Reactor* ExtendJobLease(Context*, const wf::ExtendJobLeaseRequest*,
+                          wf::ExtendJobLeaseResponse*) override;
   Reactor* CompleteJob(Context*, const wf::CompleteJobRequest*, wf::CompleteJobResponse*) override;
   Reactor* FailJob(Context*, const wf::FailJobRequest*, wf::FailJobResponse*) override;
   Reactor* CompleteUserTask(Context*, const wf::CompleteUserTaskRequest*,
@@ -45,12 +47,17 @@ class WorkflowEngineService final : public wf::WorkflowEngine::CallbackService {
   // Answers a read at once. `method` is the name of the call.
   template <class Read>
   Reactor* read(Context* context, std::string_view method, Read&& read);
+  // Answers a read that may take long. `read` is copied: request and response stay valid until
+  // Finish(), as gRPC promises.
+  template <class Read>
+  Reactor* read_aside(Context* context, std::string_view method, Read read);
   // Sends a command; `filled` fills the message from its answer.
   template <class Send, class Filled>
   Reactor* command(Context* context, std::string_view method, Send&& send, Filled&& filled);
 
   Verbs& verbs_;
   const wire::Admit admit_;
+  const LongReads long_reads_;  // may be empty
 };
 
 // The value of a metadata key; empty when absent.

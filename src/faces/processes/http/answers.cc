@@ -69,24 +69,30 @@ Result<StartCommand> start_command(wire::BodyReader& body) {
   StartCommand c;
   TRY(c.definition_id, body.text("definitionId"));
   TRY(int64_t version, body.integer("definitionVersion", 0));
-  c.version = static_cast<uint32_t>(std::clamp<int64_t>(version, 0, UINT32_MAX));
+  if (version > INT32_MAX)
+    return fail(Code::invalid, "BAD_VERSION",
+                "definitionVersion must fit 32 bits (at most " + std::to_string(INT32_MAX) +
+                    "), got " + std::to_string(version));
+  c.version = static_cast<uint32_t>(std::max<int64_t>(version, 0));
   TRY(c.variables, take_variables(body));
   TRY(c.business_key, body.text("businessKey"));
   if (const json::Value* given = body.find("priority"); given && !given->is_null()) {
     TRY(int64_t priority, body.integer("priority", 0));
-    if (priority < -kMaxPriority || priority > kMaxPriority)
-      return fail(Code::invalid, "BAD_PRIORITY",
-                  "priority must be from " + std::to_string(-kMaxPriority) + " to " +
-                      std::to_string(kMaxPriority) + ", got " + std::to_string(priority));
+    // Service::start() checks the range.
+    priority = std::clamp<int64_t>(priority, INT32_MIN, INT32_MAX);
     c.priority = static_cast<int32_t>(priority);
   }
   if (const json::Value* given = body.find("fairnessKey"); given && !given->is_null()) {
     TRY(c.fairness_key, body.text("fairnessKey"));
-    if (c.fairness_key->size() > kLimitKeyBytes)
-      return fail(Code::invalid, "BAD_FAIRNESS_KEY",
-                  "fairnessKey may have " + std::to_string(kLimitKeyBytes) + " bytes");
   }
   return c;
+}
+
+Result<Status> status_of_filter(const std::string& name) {
+  if (auto status = find_status(name)) return *status;
+  return fail(
+      Code::invalid, "BAD_STATUS",
+      "status must be ACTIVE, WAITING, COMPLETED, FAILED or CANCELLED, got \"" + name + "\"");
 }
 
 Result<PageRequest> page_of(const wire::Request& request) {

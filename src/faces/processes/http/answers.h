@@ -27,6 +27,9 @@ Result<VariablesPtr> take_variables(wire::BodyReader& body);
 // The command of a body with definitionId, definitionVersion, variables and businessKey.
 Result<StartCommand> start_command(wire::BodyReader& body);
 
+// A status by its name. Error: invalid BAD_STATUS.
+Result<Status> status_of_filter(const std::string& name);
+
 struct PageRequest {
   size_t page = 0, size = 20;
 };

@@ -1,5 +1,6 @@
 #include "faces/processes/http/operators.h"
 
+#include "faces/processes/http/answers.h"
 #include "json/text.h"
 
 namespace pawl::processes {
@@ -38,11 +39,8 @@ Result<void> set_paused(InstanceFilter& f, std::string_view, const std::string& 
 }
 
 Result<void> set_status(InstanceFilter& f, std::string_view, const std::string& value) {
-  f.status = find_status(value);
-  if (f.status) return {};
-  return fail(
-      Code::invalid, "BAD_STATUS",
-      "status must be ACTIVE, WAITING, COMPLETED, FAILED or CANCELLED, got \"" + value + "\"");
+  TRY(f.status, status_of_filter(value));
+  return {};
 }
 
 struct FilterField {

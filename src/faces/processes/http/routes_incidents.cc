@@ -211,14 +211,50 @@ std::string fingerprint(const std::string& message) {
   return out;
 }
 
+// Incidents of one kind: of a definition and step, with the same message.
+struct IncidentGroup {
+  size_t count = 0;
+  Time first = INT64_MAX, last = 0;
+  std::string sample_id, sample;
+
+  void add(const Instance& instance, const std::string& reason, Time at) {
+    if (count++ == 0) {
+      sample_id = instance.id;
+      sample = reason;
+    }
+    first = std::min(first, at);
+    last = std::max(last, at);
+  }
+};
+using IncidentGroups = std::map<std::tuple<std::string, std::string, std::string>, IncidentGroup>;
+
+// The step whose timer or job is in quarantine; empty when the instance has left it.
+std::string parked_step(const Service::ParkedEffect& one, const Definition& definition) {
+  for (const Token& t : one.instance->tokens)
+    if (one.ordinal && (t.execution == one.ordinal || t.job == one.ordinal))
+      return definition.steps[t.step].id;
+  return {};
+}
+
+Result<void> add_parked(Service& service, const std::string& tenant, const InstanceFilter& filter,
+                        IncidentGroups& groups) {
+  for (const Service::ParkedEffect& one : service.parked(tenant)) {
+    if (!service.is_listed(tenant, *one.instance, filter)) continue;
+    TRY(auto definition,
+        service.definition(tenant, one.instance->definition_id, one.instance->version));
+    const std::string reason = "Quarantined: the server crashed twice while it settled the " +
+                               one.kind + " effect \"" + one.effect_id +
+                               "\"; retry the instance to deliver it again";
+    groups[{one.instance->definition_id, parked_step(one, *definition), fingerprint(reason)}].add(
+        *one.instance, reason, one.since);
+  }
+  return {};
+}
+
 Result<std::string> incidents(Service& service, const wire::Request& request) {
-  struct Group {
-    size_t count = 0;
-    Time first = INT64_MAX, last = 0;
-    std::string sample_id, sample;
-  };
-  std::map<std::tuple<std::string, std::string, std::string>, Group> groups;
+  IncidentGroups groups;
   TRY(InstanceFilter filter, filter_of_query(request));
+  TRY_OK(add_parked(service, request.caller.tenant, filter, groups));
   filter.status = Status::failed;
   TRY(Service::FoundInstances found,
       service.find(request.caller.tenant, filter, {}, 10 * kBatchItems));
@@ -228,13 +264,8 @@ Result<std::string> incidents(Service& service, const wire::Request& request) {
     std::string step;
     for (const Token& t : instance->tokens)
       if (t.state == TokenState::failed) step = definition->steps[t.step].id;
-    Group& g = groups[{instance->definition_id, step, fingerprint(instance->failure)}];
-    if (g.count++ == 0) {
-      g.sample_id = instance->id;
-      g.sample = instance->failure;
-    }
-    g.first = std::min(g.first, instance->completed);
-    g.last = std::max(g.last, instance->completed);
+    groups[{instance->definition_id, step, fingerprint(instance->failure)}].add(
+        *instance, instance->failure, instance->completed);
   }
   json::Array items;
   for (const auto& [name, g] : groups)
@@ -326,21 +357,22 @@ void restart(Service& service, wire::Request request, wire::Respond respond) {
 }  // namespace
 
 std::vector<wire::Route> incident_routes(Service& s) {
-  using wire::Request, wire::Respond;
+  using wire::Request, wire::Respond, wire::slow;
   const std::string p = "/pawl/v1/processes";
   return {
-      {"GET", p + "/incidents",
-       [&s](Request r, Respond a) { respond_with(a, [&] { return incidents(s, r); }); },
-       "Groups failed instances by definition, step and kind of failure."},
-      {"POST", p + "/instances/{id}/restart",
-       [&s](Request r, Respond a) { restart(s, std::move(r), std::move(a)); },
-       "Starts a new instance from a past step or event of this one."},
+      slow({"GET", p + "/incidents",
+            [&s](Request r, Respond a) { respond_with(a, [&] { return incidents(s, r); }); },
+            "Groups failed instances by definition, step and kind of failure."}),
+      slow({"POST", p + "/instances/{id}/restart",
+            [&s](Request r, Respond a) { restart(s, std::move(r), std::move(a)); },
+            "Starts a new instance from a past step or event of this one."}),
       {"POST", p + "/instances/{id}/{operation}",
        [&s](Request r, Respond a) { operate_one(s, std::move(r), std::move(a)); },
        "Retries, skips, moves, edits variables, pauses, resumes, cancels or migrates an instance."},
-      {"POST", p + "/bulk/{operation}",
-       [&s](Request r, Respond a) { bulk(s, std::move(r), std::move(a)); },
-       "Runs an operation on many instances, by ids or filter. With preview it only lists them."},
+      slow({"POST", p + "/bulk/{operation}",
+            [&s](Request r, Respond a) { bulk(s, std::move(r), std::move(a)); },
+            "Runs an operation on many instances, by ids or filter. With preview it only lists "
+            "them."}),
   };
 }
 

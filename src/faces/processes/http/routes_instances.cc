@@ -22,9 +22,9 @@ Result<std::string> list(Service& service, const wire::Request& request) {
   InstanceFilter filter;
   filter.definition_id = request.query_param("definitionId").value_or("");
   filter.business_key = request.query_param("businessKey").value_or("");
-  std::string status = request.query_param("status").value_or("");
-  filter.status = find_status(status);
-  if (!status.empty() && !filter.status) return std::string("{\"items\":null,\"total\":0}");
+  if (std::string status = request.query_param("status").value_or(""); !status.empty()) {
+    TRY(filter.status, status_of_filter(status));
+  }
   TRY(InstancePage found, service.instances(request.caller.tenant, filter, page.page, page.size));
   std::string out = "{\"items\":";
   out += found.items.empty() ? "null" : "[";
@@ -115,20 +115,20 @@ void retry_step(Service& service, wire::Request request, wire::Respond respond) 
 }  // namespace
 
 std::vector<wire::Route> instance_routes(Service& s) {
-  using wire::Request, wire::Respond;
+  using wire::Request, wire::Respond, wire::slow;
   return {
       {"POST", "/v1/instances",
        [&s](Request r, Respond a) { start(s, std::move(r), std::move(a)); },
        "Starts an instance and runs it until it waits or ends."},
-      {"GET", "/v1/instances",
-       [&s](Request r, Respond a) { respond_with(a, [&] { return list(s, r); }); },
-       "Lists instances, newest first, by definitionId, status and businessKey."},
+      slow({"GET", "/v1/instances",
+            [&s](Request r, Respond a) { respond_with(a, [&] { return list(s, r); }); },
+            "Lists instances, newest first, by definitionId, status and businessKey."}),
       {"GET", "/v1/instances/{id}",
        [&s](Request r, Respond a) { respond_with(a, [&] { return show(s, r); }); },
        "Shows an instance."},
-      {"GET", "/v1/instances/{id}/history",
-       [&s](Request r, Respond a) { respond_with(a, [&] { return history(s, r); }); },
-       "Lists the step executions of an instance in order."},
+      slow({"GET", "/v1/instances/{id}/history",
+            [&s](Request r, Respond a) { respond_with(a, [&] { return history(s, r); }); },
+            "Lists the step executions of an instance in order."}),
       {"POST", "/v1/instances/{id}/cancel",
        [&s](Request r, Respond a) { cancel(s, std::move(r), std::move(a)); },
        "Cancels an instance that is not finished."},

@@ -1,4 +1,4 @@
-// Routes of jobs: poll, complete, fail.
+// Routes of jobs: poll, heartbeat, complete, fail.
 
 #include "faces/processes/face.h"
 #include "faces/processes/http/answers.h"
@@ -24,7 +24,7 @@ Result<Poll> poll_command(const wire::Request& request) {
     return fail(Code::invalid, "TOO_MANY_JOB_TYPES",
                 "jobTypes may name " + std::to_string(kBatchItems) + " job types");
   poll.limit = max <= 0 ? 10 : std::min<size_t>(static_cast<size_t>(max), kMaxJobs);
-  poll.lease = (lease <= 0 ? 30 : std::min<int64_t>(lease, 24 * 3600)) * kSecond;
+  poll.lease = lease_of(lease);
   poll.wait = std::clamp<int64_t>(wait, 0, kMaxWaitMs) * kMillisecond;
   return poll;
 }
@@ -47,6 +47,17 @@ void poll(Service& service, wire::Request request, wire::Respond respond) {
   // Jobs are not leased to a client that has disconnected.
   if (waiting && request.peer)
     request.peer->on_leave([&service, waiting] { service.give_up_poll(waiting); });
+}
+
+Result<std::string> heartbeat(Service& service, const wire::Request& request) {
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
+  TRY(std::string worker, body.text("workerId"));
+  TRY(int64_t lease, body.integer("leaseSeconds", 0));
+  TRY(Time until,
+      service.extend_lease(request.caller.tenant, request.params[0], worker, lease_of(lease)));
+  std::string out = "{\"accepted\":true,\"lockExpiresAt\":";
+  append_time(out, until);
+  return out += '}';
 }
 
 Result<ResultCommand> complete_command(const wire::Request& request) {
@@ -85,6 +96,9 @@ std::vector<wire::Route> job_routes(Service& s) {
   return {
       {"POST", "/v1/jobs/poll", [&s](Request r, Respond a) { poll(s, std::move(r), std::move(a)); },
        "Leases jobs of the given types. With maxWaitMs it waits for the first one."},
+      {"POST", "/v1/jobs/{id}/heartbeat",
+       [&s](Request r, Respond a) { respond_with(a, [&] { return heartbeat(s, r); }); },
+       "Extends the lease of a worker that still runs the job; 409 when it does not hold it."},
       {"POST", "/v1/jobs/{id}/complete",
        [&s](Request r, Respond a) { complete(s, std::move(r), std::move(a)); },
        "Completes a job and merges its variables deeply. For a settled job it does nothing (204)."},

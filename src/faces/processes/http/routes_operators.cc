@@ -46,6 +46,11 @@ Result<std::string> show(Service& service, const wire::Request& request) {
   std::string out = instance_json(*instance, *definition);
   out.pop_back();
   append_time(out += ",\"updatedAt\":", instance->updated);
+  json::Array parked;
+  for (const Service::ParkedEffect& one : service.parked(tenant_of(request), instance->id))
+    parked.push_back(json::object(
+        {{"effect", one.effect_id}, {"kind", one.kind}, {"since", rfc3339(one.since, 6)}}));
+  if (!parked.empty()) out += ",\"quarantine\":" + json::print(json::Value(std::move(parked)));
   return out += ",\"tokens\":" + json::print(tokens_value(*instance, *definition)) + "}";
 }
 
@@ -187,7 +192,9 @@ Result<std::string> summary(Service& service, const wire::Request& request) {
         {{"definitionId", line.definition_id}, {"instances", json::Value(std::move(by_status))}});
     if (auto head = service.head(tenant_of(request), line.definition_id)) {
       item.object().add("versions", json::Value(static_cast<int64_t>((*head)->versions.size())));
+      item.object().add("activeVersion", json::Value(static_cast<int64_t>((*head)->current())));
       item.object().add("paused", json::Value((*head)->paused));
+      item.object().add("retired", json::Value((*head)->retired));
     }
     items.push_back(std::move(item));
   }
@@ -261,31 +268,34 @@ void pause_type(Service& service, wire::Request request, wire::Respond respond, 
 }  // namespace
 
 std::vector<wire::Route> operator_routes(Service& s) {
-  using wire::Request, wire::Respond;
+  using wire::Request, wire::Respond, wire::slow;
   const std::string p = "/pawl/v1/processes";
   auto read = [&s](Result<std::string> (*verb)(Service&, const Request&)) {
     return [&s, verb](Request r, Respond a) { respond_with(a, [&] { return verb(s, r); }); };
   };
   return {
-      {"GET", p + "/instances", read(list),
-       "Lists instances, newest first, by status, definitionId, businessKey, step, variable, "
-       "started and updated range."},
+      slow({"GET", p + "/instances", read(list),
+            "Lists instances, newest first, by status, definitionId, businessKey, step, variable, "
+            "started and updated range."}),
       {"GET", p + "/instances/{id}", read(show),
        "Shows an instance with its tokens: jobs, timers, open tasks."},
-      {"GET", p + "/instances/{id}/events", read(events),
-       "Lists everything that happened to an instance, with the variables each event changed."},
-      {"GET", p + "/instances/{id}/events/{event}", read(state),
-       "Shows the instance as it was after an event."},
-      {"GET", p + "/tasks", read(tasks),
-       "Lists open user tasks, oldest first, by definitionId, businessKey, step and jobType."},
-      {"GET", p + "/definitions", read(summary), "Counts instances by definition and status."},
+      slow({"GET", p + "/instances/{id}/events", read(events),
+            "Lists everything that happened to an instance, with the variables each event "
+            "changed."}),
+      slow({"GET", p + "/instances/{id}/events/{event}", read(state),
+            "Shows the instance as it was after an event."}),
+      slow(
+          {"GET", p + "/tasks", read(tasks),
+           "Lists open user tasks, oldest first, by definitionId, businessKey, step and jobType."}),
+      slow(
+          {"GET", p + "/definitions", read(summary), "Counts instances by definition and status."}),
       {"GET", p + "/job-types", read(job_types),
        "Lists job types with their offered jobs, leased jobs and waiting polls."},
-      {"POST", p + "/dry-run", read(run_dry),
-       "Walks a definition with scripted results and writes nothing."},
-      {"POST", p + "/validate",
-       [](Request r, Respond a) { respond_with(a, [&] { return validate_definition(r); }); },
-       "Checks a definition without storing it."},
+      slow({"POST", p + "/dry-run", read(run_dry),
+            "Walks a definition with scripted results and writes nothing."}),
+      slow({"POST", p + "/validate",
+            [](Request r, Respond a) { respond_with(a, [&] { return validate_definition(r); }); },
+            "Checks a definition without storing it."}),
       {"POST", p + "/definitions/{id}/pause",
        [&s](Request r, Respond a) { pause_definition(s, std::move(r), std::move(a), true); },
        "Refuses new instances of a definition. Chained instances start paused."},

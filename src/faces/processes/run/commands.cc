@@ -71,6 +71,7 @@ void fields(F& f, T& c) {
   f(c.worker);
   f(c.message);
   f(c.retryable);
+  if constexpr (std::same_as<F, FieldReader>) f.later(c.fenced);
 }
 
 template <class F, FieldsOf<CancelCommand> T>
@@ -97,7 +98,12 @@ Result<ResultCommand> decode_result(BytesView bytes) {
   return decode_with_variables<ResultCommand>(bytes);
 }
 
-Bytes encode(const FailCommand& c) { return encode_fields(c); }
+Bytes encode(const FailCommand& c) {
+  Bytes out = encode_fields(c);
+  // Left out when it is false, as before it existed.
+  if (c.fenced) FieldWriter{out}(c.fenced);
+  return out;
+}
 Result<FailCommand> decode_fail(BytesView bytes) {
   return decode_fields<FailCommand>(bytes, kWhat);
 }

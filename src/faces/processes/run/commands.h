@@ -7,12 +7,14 @@
 namespace pawl::processes {
 
 namespace verb {
-inline constexpr std::string_view upload = "upload", start = "start", complete = "complete",
-                                  fail = "fail", task = "task", signal = "signal",
-                                  cancel = "cancel", operate = "operate",
+// `upload` is the `deploy` of earlier versions: an old text did not become the active version.
+inline constexpr std::string_view upload = "upload", deploy = "deploy",
+                                  manage_definition = "manage-definition", start = "start",
+                                  complete = "complete", fail = "fail", task = "task",
+                                  signal = "signal", cancel = "cancel", operate = "operate",
                                   pause_definition = "pause-definition", pause_type = "pause-type",
                                   timer = "timer", chain = "chain";
-}
+}  // namespace verb
 
 struct UploadCommand {
   json::Value document;
@@ -47,6 +49,8 @@ Result<ResultCommand> decode_result(BytesView bytes);
 struct FailCommand {
   std::string job_id, worker, message;
   bool retryable = false;
+  // The next attempt gets a job id of its own. Commands of earlier versions do not say so.
+  bool fenced = false;
 };
 Bytes encode(const FailCommand& c);
 Result<FailCommand> decode_fail(BytesView bytes);

@@ -50,7 +50,9 @@ TEST(explain, says_what_a_job_waits_for) {
   std::string taken = s.take("j");
   expect_part(explained(s, taken), "leased: leased by worker \"w\" until ");
   s.post("/v1/jobs/" + taken + "/fail", R"({"workerId":"w","errorMessage":"e","retryable":true})");
-  expect_part(explained(s, taken), "delayed: a retry waits for its backoff until ");
+  expect_part(explained(s, taken), "done: the job is done");
+  std::string again = job_of(s, ids[taken == jobs[0] ? 0 : 1]);  // each attempt has its own
+  expect_part(explained(s, again), "delayed: a retry waits for its backoff until ");
   s.post("/pawl/v1/processes/job-types/j/pause");
   expect_part(explained(s, jobs[1] == taken ? jobs[0] : jobs[1]),
               "paused: job type \"j\" is paused");
@@ -117,6 +119,74 @@ TEST(fairness, a_limit_lets_the_highest_priority_run_first) {
     EXPECT_EQ(s.open_job_ids(), std::set<std::string>{job});
     EXPECT_EQ(s.complete(job), 204);
   }
+  s.verify();
+}
+
+TEST(fairness, a_limit_serves_the_fairness_keys_in_turn) {
+  FaceFixture s;
+  s.upload(definition("d", task(R"(,"limit":{"concurrent":1})"), R"("fairnessKey":"c",)"));
+  auto begin = [&](const std::string& customer) {
+    return job_of(s, s.start("d", R"({"c":")" + customer + "\"}"));
+  };
+  // One customer has many jobs and was first; the others have one or two.
+  std::string running = begin("big");
+  std::vector<std::string> big, small;
+  for (int i = 0; i < 4; ++i)
+    big.push_back(begin("big"));
+  std::string a = begin("a"), plain = begin(""), a2 = begin("a");
+  const std::vector<std::string> order{running, big[0], a, plain, big[1], a2, big[2], big[3]};
+  for (size_t i = 1; i < order.size(); ++i) {
+    json::Value answer = s.get("/v1/jobs/" + order[i] + "/explain");
+    EXPECT_EQ(answer.find("position")->as_int64(), static_cast<int64_t>(i));
+  }
+  for (const std::string& job : order) {
+    EXPECT_EQ(s.open_job_ids(), std::set<std::string>{job});
+    EXPECT_EQ(s.complete(job), 204);
+  }
+  s.verify();
+}
+
+TEST(fairness, the_expressions_are_charged_to_the_turn) {
+  const std::string text = std::string(1'000'000, 'x');
+  auto reason = [&](const std::string& more, const std::string& limit) {
+    FaceFixture s;
+    std::string steps;
+    for (const char* id : {"t1", "t2", "t3", "t4"})
+      steps += R"({"id":")" + std::string(id) +
+               R"(","name":"t","type":"TRANSFORMATION","transformations":{"y":"${)" +
+               R"(count(1..100, s contains \"abc\"))" + R"(}"},"nextStep":")" +
+               (id[1] == '4' ? "a" : "t" + std::string(1, static_cast<char>(id[1] + 1))) + "\"},";
+    s.upload(definition("d", steps + task(limit), more));
+    return s.reason(s.start("d", R"({"s":")" + text + "\"}"));
+  };
+  const std::string quoted = R"(count(1..250, s contains \"abc\"))";
+  EXPECT_EQ(reason("", ""), "");
+  expect_part(reason(R"("priority":")" + quoted + "\",", ""), "WorkLimitReached");
+  expect_part(reason(R"("fairnessKey":")" + quoted + "\",", ""), "WorkLimitReached");
+}
+
+TEST(fairness, the_jobs_of_a_resumed_instance_are_charged_to_the_turn) {
+  FaceFixture s;
+  std::string tasks, names;
+  for (int i = 0; i < 300; ++i) {
+    std::string id = "s" + std::to_string(i);
+    names += (i ? ",\"" : "\"") + id + "\"";
+    tasks += R"({"id":")" + id + R"(","name":"n","type":"SERVICE_TASK","jobType":"j",
+                "limit":{"concurrent":1,"key":"s contains \"abc\" ? n : n"},"nextStep":"join"},)";
+  }
+  s.upload(definition(
+      "d", R"({"id":"g","name":"g","type":"PARALLEL_GATEWAY","parallelNextSteps":[)" + names +
+               R"(],"joinStep":"join"},)" + tasks +
+               R"({"id":"join","name":"j","type":"JOIN_GATEWAY","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("d", R"({"s":"x","n":1})");
+  ASSERT_EQ(s.status(id), "ACTIVE");
+  s.post(kOps + id + "/pause", R"({"reason":"r"})");
+  s.post(kOps + id + "/variables",
+         R"({"reason":"r","variables":{"s":")" + std::string(2'000'000, 'x') + "\"}}");
+  ASSERT_EQ(s.last_status, 200);
+  s.post(kOps + id + "/resume", R"({"reason":"r"})");
+  EXPECT_EQ(s.status(id), "FAILED");
+  expect_part(s.reason(id), "WorkLimitReached");
   s.verify();
 }
 

@@ -28,8 +28,9 @@ std::string refusal_of(const std::string& document) {
 size_t limiter_cells(FaceFixture& s) {
   size_t found = 0;
   auto count = [&](BytesView, const Cell&) { return ++found > 0; };
-  for (const Key& prefix : {limiter_prefix(), key({kProgram, "t", "r", ""}),
-                            key({kProgram, "t", "q", ""}), key({kProgram, "t", "p", ""})})
+  for (const Key& prefix :
+       {limiter_prefix(), key({kProgram, "t", "r", ""}), key({kProgram, "t", "q", ""}),
+        key({kProgram, "t", "p", ""}), key({kProgram, "t", "f", ""})})
     EXPECT_TRUE(s.snapshot().scan(prefix, count));
   return found;
 }
@@ -143,8 +144,9 @@ TEST(limits, every_way_a_job_ends_frees_its_slot) {
 TEST(limits, a_retry_that_is_not_due_holds_no_slot) {
   FaceFixture s;
   s.upload(limited(R"({"concurrent":1})", R"("retryCount":3,"retryBackoff":{"initial":"PT10S"},)"));
-  std::string first = job_of(s, s.start("d")), second = job_of(s, s.start("d"));
+  std::string id = s.start("d"), first = job_of(s, id), second = job_of(s, s.start("d"));
   s.post("/v1/jobs/" + first + "/fail", R"({"workerId":"w","errorMessage":"e","retryable":true})");
+  first = job_of(s, id);  // each attempt has its own
   EXPECT_EQ(s.open_job_ids(), std::set<std::string>{second});
   s.pass(11 * kSecond);
   EXPECT_EQ(s.open_job_ids(), std::set<std::string>{second}) << "it waits for the slot now";
@@ -152,7 +154,9 @@ TEST(limits, a_retry_that_is_not_due_holds_no_slot) {
   EXPECT_EQ(s.open_job_ids(), std::set<std::string>{first});
   s.post("/v1/jobs/" + first + "/fail", R"({"workerId":"w","errorMessage":"e","retryable":true})");
   EXPECT_EQ(s.open_jobs(), 0u);
-  EXPECT_EQ(s.complete(first), 204) << "a late result ends a delayed job";
+  EXPECT_EQ(s.complete(first), 204) << "a late result of an earlier attempt changes nothing";
+  EXPECT_EQ(s.status(id), "ACTIVE");
+  EXPECT_EQ(s.complete(job_of(s, id)), 204) << "a result ends a delayed job";
   EXPECT_EQ(s.open_timers(), 0u);
   EXPECT_EQ(limiter_cells(s), 0u);
   s.verify();
@@ -255,24 +259,41 @@ TEST(limits, an_instance_without_limits_has_the_bytes_it_had_before) {
   EXPECT_EQ(encode(*back).size(), plain);
 }
 
-// The limiter of one key, written down as simply as possible.
+// The limiter of one key, written down as simply as possible: for each priority, the fairness keys
+// in the order of their turns, each with its jobs.
 struct ReferenceLimiter {
   size_t concurrent;
   std::set<std::string> running{};
-  std::deque<std::string> waiting{};
-  void request(const std::string& id) {
-    waiting.push_back(id);
+  struct Lane {
+    std::string fairness_key;
+    std::deque<std::string> jobs;
+  };
+  std::map<int, std::deque<Lane>, std::greater<>> levels{};
+  void request(const std::string& id, int priority, const std::string& fairness_key) {
+    auto& lanes = levels[priority];
+    auto lane = std::find_if(lanes.begin(), lanes.end(),
+                             [&](const Lane& l) { return l.fairness_key == fairness_key; });
+    if (lane == lanes.end()) lane = lanes.insert(lane, {fairness_key, {}});
+    lane->jobs.push_back(id);
     admit();
   }
   void release(const std::string& id) {
     running.erase(id);
-    std::erase(waiting, id);
+    for (auto& [priority, lanes] : levels)
+      for (Lane& lane : lanes)
+        std::erase(lane.jobs, id);
     admit();
   }
   void admit() {
-    while (running.size() < concurrent && !waiting.empty()) {
-      running.insert(waiting.front());
-      waiting.pop_front();
+    for (auto& [priority, lanes] : levels) {
+      std::erase_if(lanes, [](const Lane& l) { return l.jobs.empty(); });
+      while (running.size() < concurrent && !lanes.empty()) {
+        Lane lane = std::move(lanes.front());
+        lanes.pop_front();
+        running.insert(lane.jobs.front());
+        lane.jobs.pop_front();
+        if (!lane.jobs.empty()) lanes.push_back(std::move(lane));
+      }
     }
   }
 };
@@ -281,7 +302,12 @@ struct ReferenceLimiter {
 class RandomOrders {
  public:
   explicit RandomOrders(uint64_t seed) : dice_({seed, 3}) {
-    face.upload(limited(R"({"key":"k","concurrent":3})", R"("retryCount":1000,)"));
+    face.upload(
+        definition("d",
+                   R"({"id":"a","name":"a","type":"SERVICE_TASK","jobType":"j","nextStep":"end",
+            "retryCount":1000,"limit":{"key":"k","concurrent":3}},)" +
+                       kEnd,
+                   R"("priority":"p","fairnessKey":"f",)"));
   }
   void play() {
     uint64_t act = dice_.next() % 10;
@@ -320,20 +346,30 @@ class RandomOrders {
  private:
   struct Run {
     std::string id, key, job;
+    int priority = 0;
+    std::string fairness_key{};
     bool paused = false, failed = false;
   };
   void begin() {
     std::string k(1, static_cast<char>('a' + dice_.next() % 3));
-    Run run{face.start("d", R"({"k":")" + k + "\"}"), k, ""};
+    Run run{.id = "", .key = k, .job = ""};
+    run.priority = static_cast<int>(dice_.next() % 2);
+    if (uint64_t f = dice_.next() % 4) run.fairness_key = std::string(1, "-fgh"[f]);
+    run.id = face.start("d", R"({"k":")" + k + R"(","p":)" + std::to_string(run.priority) +
+                                 R"(,"f":")" + run.fairness_key + "\"}");
     run.job = job_of(face, run.id);
-    model_.try_emplace(k, ReferenceLimiter{3}).first->second.request(run.job);
+    model_.try_emplace(k, ReferenceLimiter{3});
+    request(run);
     runs_.push_back(run);
   }
   void go_on(Run& run) {
     order(run, run.paused ? "resume" : "retry");
     run.paused = run.failed = false;
     run.job = job_of(face, run.id);  // a retry by an operator is a new job
-    model_.at(run.key).request(run.job);
+    request(run);
+  }
+  void request(const Run& run) {
+    model_.at(run.key).request(run.job, run.priority, run.fairness_key);
   }
   void fail(Run& run, bool retryable) {
     face.post("/v1/jobs/" + run.job + "/fail",
@@ -341,7 +377,9 @@ class RandomOrders {
                   (retryable ? "true}" : "false}"));
     run.failed = !retryable;
     model_.at(run.key).release(run.job);
-    if (retryable) model_.at(run.key).request(run.job);
+    if (!retryable) return;
+    run.job = job_of(face, run.id);  // each attempt has its own
+    request(run);
   }
   void order(const Run& run, const std::string& operation) {
     face.post(kOps + run.id + "/" + operation, R"({"reason":"r"})");
@@ -366,6 +404,25 @@ TEST(limits, random_orders_agree_with_a_simple_limiter) {
     EXPECT_EQ(limiter_cells(orders.face), 0u);
     orders.face.verify();
   }
+}
+
+TEST(limits, a_limiter_without_lanes_has_the_bytes_it_had_before) {
+  Limiter limiter{.running = 1, .waiting = 2, .next = 3, .wake = 4, .levels = {}};
+  limiter.levels.push_back({.priority = 5, .first = "-", .last = "-", .plain = {"a", "b"}});
+  EXPECT_EQ(encode(limiter), Bytes("\x01\x01\x02\x06\x08\x01\x0a\x01"
+                                   "a\x01"
+                                   "b"));
+  auto back = decode_limiter(encode(limiter));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->levels[0].plain.last, "b");
+  EXPECT_EQ(back->levels[0].first, "-");
+  limiter.levels[0].last = lane_name("x");
+  limiter.levels[0].plain.after = lane_name("x");
+  back = decode_limiter(encode(limiter));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->levels[0].last, "kx");
+  EXPECT_EQ(back->levels[0].plain.after, "kx");
+  EXPECT_FALSE(decode_limiter(encode(limiter) + "x"));
 }
 
 TEST(limits, many_waiting_jobs_start_in_several_turns) {

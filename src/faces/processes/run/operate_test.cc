@@ -1,6 +1,8 @@
 // The operations of operators, their lists, batches, dry runs and user tasks.
 
 #include "faces/processes/face_fixture_test.h"
+#include "faces/processes/state/job.h"
+#include "faces/processes/state/limiter.h"
 
 namespace pawl::processes {
 namespace {
@@ -428,6 +430,100 @@ TEST(operators, a_time_range_includes_the_shown_microsecond) {
                   .size(),
               1u)
         << end << " " << shown;
+}
+
+TEST(operators, a_list_holds_a_bounded_amount_of_variables) {
+  FaceFixture s;
+  s.upload(definition("d", R"({"id":"w","name":"w","type":"WAIT","nextStep":"end"},)" + kEnd));
+  const std::string variables = R"({"x":")" + std::string(4'000'000, 'x') + "\"}";
+  for (int i = 0; i < 20; ++i)
+    s.start("d", variables);
+  json::Value refused = s.get("/v1/instances?pageSize=20");
+  EXPECT_EQ(s.last_status, 413) << json::print(refused).substr(0, 200);
+  s.get("/v1/instances?pageSize=5");
+  EXPECT_EQ(s.last_status, 200);
+  // The list of operators ends early, and its cursor goes on.
+  Service service(s, s);
+  auto first = service.find("t", {}, {}, 20);
+  ASSERT_TRUE(first);
+  EXPECT_LT(first->items.size(), 20u);
+  auto rest = service.find("t", {}, first->cursor, 20);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(first->items.size() + rest->items.size(), 20u);
+  EXPECT_EQ(rest->cursor, "");
+}
+
+// A quarantine with what the test puts into it.
+struct FakeQuarantine {
+  std::vector<Quarantine::Parked> parked;
+  QuarantineAccess access() {
+    return {[this] { return parked; },
+            [this](std::string_view id) -> Result<void> {
+              if (!std::erase_if(parked, [&](const auto& p) { return p.effect_id == id; }))
+                return fail(Code::not_found, "NOT_PARKED", "the effect is not in quarantine");
+              return {};
+            }};
+  }
+};
+
+TEST(operators, effects_in_quarantine_are_incidents_and_a_retry_releases_them) {
+  FakeQuarantine held;
+  FaceFixture s;
+  s.quarantine = held.access();
+  s.upload(definition(
+      "waits",
+      R"({"id":"w","name":"w","type":"WAIT","nextStep":"end","boundaryEvents":[{"type":"TIMER","duration":"PT1M","interrupting":true,"targetStepId":"end"}]},)" +
+          kEnd));
+  const std::string id = s.start("waits"), other = s.start("waits");
+  const std::string execution(s.get(kOps + id).find("tokens")->array()[0].string_or("executionId"));
+  const std::string effect = timer_effect_id("t", execution, 0);
+  held.parked = {{effect, s.time},
+                 {timer_effect_id("another tenant", execution, 0), s.time},
+                 {"worlds|t|w|abc", s.time},
+                 {"nonsense", s.time}};
+  json::Value list = s.get("/pawl/v1/processes/incidents");
+  ASSERT_EQ(list.find("items")->array().size(), 1u) << json::print(list);
+  const json::Value& incident = list.find("items")->array()[0];
+  EXPECT_EQ(incident.string_or("stepId"), "w");
+  EXPECT_EQ(incident.string_or("sampleInstanceId"), id);
+  EXPECT_NE(incident.string_or("sampleReason").find(effect), std::string::npos);
+  EXPECT_TRUE(s.get("/pawl/v1/processes/incidents?definitionId=x").find("items")->array().empty());
+  EXPECT_EQ(s.get(kOps + id).find("quarantine")->array()[0].string_or("effect"), effect);
+  EXPECT_EQ(s.get(kOps + other).find("quarantine"), nullptr);
+  s.post(kOps + other + "/retry", R"({"reason":"r"})");
+  EXPECT_NE(s.last_status, 200) << "it has neither failed nor effects in quarantine";
+  EXPECT_EQ(held.parked.size(), 4u);
+  json::Value retried = s.post(kOps + id + "/retry", R"({"reason":"r"})");
+  EXPECT_EQ(s.last_status, 200) << json::print(retried);
+  EXPECT_EQ(retried.string_or("id"), id);
+  EXPECT_EQ(held.parked.size(), 3u) << "only its own effect is released";
+  EXPECT_EQ(s.get(kOps + id).find("quarantine"), nullptr);
+  EXPECT_TRUE(s.get("/pawl/v1/processes/incidents").find("items")->array().empty());
+}
+
+TEST(operators, the_owner_of_an_effect_is_read_from_its_id) {
+  const std::string job = "01ARZ3NDEKTSV4RRFFQ69G0005", instance = "01ARZ3NDEKTSV4RRFFQ69G0000";
+  for (const auto& [effect, kind] : std::vector<std::pair<std::string, std::string>>{
+           {job, "job"},
+           {job_effect_id(job, 3), "job"},
+           {timer_effect_id("t:x", job, 1), "timer"},
+           {delay_timer_id("t", job_effect_id(job, 2)), "retry"},
+           {"processes:chain:" + instance, "chain"}}) {
+    auto owner = owner_of(effect);
+    ASSERT_TRUE(owner) << effect;
+    EXPECT_EQ(owner->kind, kind) << effect;
+    EXPECT_EQ(owner->instance_id, instance) << effect;
+  }
+  EXPECT_FALSE(owner_of(limiter_timer_id("t", {.scope = "d", .key = "k"}, 7)));
+}
+
+// The pauses of all tenants stand where a tenant of this name would have its cells.
+TEST(operators, a_tenant_with_a_reserved_name_is_refused) {
+  FaceFixture f;
+  f.tenant = "~paused";
+  json::Value refused = f.post("/v1/definitions", definition("orders", kEnd));
+  EXPECT_EQ(f.last_status, 400);
+  EXPECT_NE(json::print(refused).find("reserved"), std::string::npos) << json::print(refused);
 }
 
 }  // namespace

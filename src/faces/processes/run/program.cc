@@ -11,7 +11,7 @@ namespace pawl::processes {
 
 Result<std::shared_ptr<const DefinitionHead>> TurnContext::head(std::string_view definition_id) {
   TRY(auto head, turn.read_as<DefinitionHead>(head_key(tenant, definition_id), decode_head));
-  if (!head)
+  if (!head || head->deleted)
     return fail(Code::not_found, "NO_DEFINITION",
                 "definition \"" + std::string(definition_id) + "\" not found: upload it first");
   return head;
@@ -48,15 +48,16 @@ void TurnContext::withdraw_limited(const LimitUse& use, const std::string& effec
   if (limits) limits = Slots(turn, tenant).release(use, effect_id);
 }
 
-// The command's values win over the definition's expressions. An error fails the instance at its
+// The command's values win over the definition's expressions. Their cost is added to `work`, which
+// the walk checks before each step. An error fails the instance at its
 // first step.
 static Result<void> set_fairness(const StartCommand& c, const Definition& definition,
-                                 Instance& instance) {
+                                 Instance& instance, size_t& work) {
   const json::Object& variables = instance.variables->object;
   if (c.priority) {
     instance.priority = *c.priority;
   } else if (definition.priority) {
-    TRY(json::Value value, definition.priority->evaluate(variables, instance.started));
+    TRY(json::Value value, definition.priority->evaluate(variables, instance.started, &work));
     auto number = value.is_number() ? value.as_int64() : std::nullopt;
     if (!number || *number < -kMaxPriority || *number > kMaxPriority)
       return fail(Code::invalid, "PriorityInvalid",
@@ -68,7 +69,7 @@ static Result<void> set_fairness(const StartCommand& c, const Definition& defini
   if (c.fairness_key) {
     instance.fairness_key = *c.fairness_key;
   } else if (definition.fairness_key) {
-    TRY(json::Value value, definition.fairness_key->evaluate(variables, instance.started));
+    TRY(json::Value value, definition.fairness_key->evaluate(variables, instance.started, &work));
     auto text = key_text(value);
     if (!text || text->size() > kLimitKeyBytes)
       return fail(
@@ -80,12 +81,27 @@ static Result<void> set_fairness(const StartCommand& c, const Definition& defini
   return {};
 }
 
+Result<void> TurnContext::check_schema(const schema::Schema& schema, const json::Object& variables,
+                                       const std::string& what) {
+  size_t visits = 0;
+  auto fits = schema.check(json::Value(variables), visits, kSchemaVisits);
+  budget.work += visits * kWorkPerVisit;
+  if (fits) return {};
+  return fail(Code::invalid, fits.error().reason,
+              "the variables do not match " + what + ": " + fits.error().message);
+}
+
 Result<InstancePtr> TurnContext::start(const StartCommand& c,
                                        std::shared_ptr<const Definition>* used,
                                        const Instance* ended) {
   TRY(auto head, this->head(c.definition_id));
-  uint32_t version = c.version ? c.version : static_cast<uint32_t>(head->versions.size());
+  uint32_t version = c.version ? c.version : head->current();
   TRY(auto definition, this->definition(c.definition_id, version));
+  // A chain waits for a retired definition as it waits for one that was not uploaded yet.
+  if (head->retired)
+    return fail(ended ? Code::not_found : Code::conflict, "DEFINITION_RETIRED",
+                "definition \"" + c.definition_id + "\" is retired (" + head->retire_reason +
+                    "): activate a version first");
   if (head->paused && c.previous_id.empty())
     return fail(Code::conflict, "DEFINITION_PAUSED",
                 "definition \"" + c.definition_id + "\" is paused (" + head->pause_reason +
@@ -95,6 +111,15 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
     return fail(Code::not_found, "NO_STEP",
                 "definition \"" + c.definition_id + "\" version " + std::to_string(version) +
                     " has no step \"" + c.at_step + "\"");
+  std::string refused = chain_refused();
+  // An instance that starts within its workflow has variables that the workflow made.
+  if (definition->input_schema && c.at_step.empty()) {
+    auto fits = check_schema(*definition->input_schema, c.variables->object,
+                             "the inputSchema of definition \"" + c.definition_id + "\"");
+    if (!fits && !ended) return std::unexpected(std::move(fits.error()));
+    // A chained start has no caller to refuse, so the instance fails with the reason.
+    if (!fits) refused = "InputSchemaMismatch: " + fits.error().message;
+  }
   Instance instance;
   instance.id = instance_id_from(turn.dice().ulid(turn.now()));
   instance.definition_id = c.definition_id;
@@ -110,8 +135,7 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
     instance.priority = ended->priority;
     instance.fairness_key = ended->fairness_key;
   }
-  std::string refused = chain_refused();
-  if (auto set = set_fairness(c, *definition, instance); !set && refused.empty())
+  if (auto set = set_fairness(c, *definition, instance, budget.work); !set && refused.empty())
     refused = set.error().message;
   Walk walk(*this, turn.now(), tenant, instance, *definition, budget);
   walk.begin(first, std::move(refused));
@@ -160,12 +184,31 @@ std::string summary(const std::string& id, uint32_t version, const DefinitionHea
   return out += '}';
 }
 
+// Makes a version the one that starts use, and opens the definition again. Returns whether anything
+// changed.
+Result<bool> activate(TurnContext& context, const std::string& id, DefinitionHead head,
+                      uint32_t version) {
+  bool was_closed = head.retired || head.deleted;
+  if (head.current() == version && !was_closed) return false;
+  head.active = version == head.versions.size() ? 0 : version;
+  head.retired = head.deleted = false;
+  head.retire_reason.clear();
+  Bytes bytes = encode(head);
+  context.turn.write(head_key(context.tenant, id), std::move(bytes),
+                     std::make_shared<const DefinitionHead>(std::move(head)));
+  if (was_closed) TRY_OK(context.start_awaited(id));
+  return true;
+}
+
 Result<UploadCommand> decode_upload(BytesView body) {
   TRY(json::Value document, json::parse(body));
   return UploadCommand{std::move(document), nullptr};
 }
 
-Result<Bytes> upload(TurnContext& context) {
+// What the upload of an earlier version's text does.
+enum class OldText : uint8_t { activate, keep };
+
+Result<Bytes> store(TurnContext& context, OldText old_text) {
   TRY(auto command, command<UploadCommand>(context.input, decode_upload));
   std::shared_ptr<const Definition> definition = command->definition;
   if (!definition) {
@@ -178,10 +221,21 @@ Result<Bytes> upload(TurnContext& context) {
   DefinitionHead head;
   if (before) {
     head = *before;
-    for (size_t i = 0; i < head.versions.size(); ++i)
-      if (head.versions[i].digest == digest)
-        return summary(definition->id, static_cast<uint32_t>(i + 1), head.versions[i]);
+    for (size_t i = 0; i < head.versions.size(); ++i) {
+      if (head.versions[i].digest != digest) continue;
+      uint32_t version = static_cast<uint32_t>(i + 1);
+      std::string answer = summary(definition->id, version, head.versions[i]);
+      if (old_text == OldText::keep) return answer;
+      TRY(bool changed, activate(context, definition->id, head, version));
+      if (!changed) return answer;
+      answer.pop_back();
+      return answer += ",\"activated\":true}";
+    }
   }
+  bool was_closed = head.retired || head.deleted;
+  head.active = 0;
+  head.retired = head.deleted = false;
+  head.retire_reason.clear();
   head.versions.push_back({digest, definition->name, context.turn.now()});
   uint32_t version = static_cast<uint32_t>(head.versions.size());
   auto stored = std::make_shared<Definition>(*definition);
@@ -193,9 +247,12 @@ Result<Bytes> upload(TurnContext& context) {
   std::string answer = summary(definition->id, version, head.versions.back());
   context.turn.write(key, std::move(bytes),
                      std::make_shared<const DefinitionHead>(std::move(head)));
-  if (version == 1) TRY_OK(context.start_awaited(definition->id));
+  if (version == 1 || was_closed) TRY_OK(context.start_awaited(definition->id));
   return answer;
 }
+
+Result<Bytes> upload(TurnContext& context) { return store(context, OldText::keep); }
+Result<Bytes> deploy(TurnContext& context) { return store(context, OldText::activate); }
 
 Result<Bytes> start(TurnContext& context) {
   TRY(auto command, command<StartCommand>(context.input, decode_start));
@@ -239,32 +296,47 @@ Result<OrdinalId> parse_job_id(std::string_view job_id) {
 template <class Act>
 Result<void> walk_job(TurnContext& context, const std::string& job_id, Act&& act) {
   TRY(OrdinalId job, parse_job_id(job_id));
-  auto done = walk_instance(context, job.instance_id,
-                            [&](Walk& walk, Instance& instance, const Definition&) -> Result<bool> {
-                              TRY(const Token* token, job_token(instance, job_id, job.ordinal));
-                              if (!token) return false;
-                              act(walk, token->execution);
-                              return true;
-                            });
+  auto done = walk_instance(
+      context, job.instance_id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        TRY(const Token* token, job_token(instance, job_id, job.ordinal));
+        if (!token) return false;
+        TRY_OK(act(walk, *token, definition.steps[token->step]));
+        return true;
+      });
   if (!done && done.error().is(kNoInstance))
     return fail(Code::not_found, "NO_JOB", "job \"" + job_id + "\" not found");
   return done;
 }
 
+// Refuses the result of a job, a user task or a WAIT that the step's outputsSchema does not allow.
+Result<void> check_outputs(TurnContext& context, const Step& step, const Variables& result) {
+  if (!step.outputs_schema) return {};
+  return context.check_schema(*step.outputs_schema, result.object,
+                              "the outputsSchema of step \"" + step.id + "\"");
+}
+
 Result<Bytes> complete(TurnContext& context) {
   TRY(auto command, command<ResultCommand>(context.input, decode_result));
-  TRY_OK(walk_job(context, command->id, [&](Walk& walk, uint32_t execution) {
+  auto act = [&](Walk& walk, const Token& token, const Step& step) -> Result<void> {
+    TRY_OK(check_outputs(context, step, *command->variables));
+    uint32_t execution = token.execution;
     merge_deep_into(walk, *command->variables);
     walk.complete(execution);
-  }));
+    return {};
+  };
+  TRY_OK(walk_job(context, command->id, act));
   return Bytes();
 }
 
 Result<Bytes> fail_job(TurnContext& context) {
   TRY(auto command, command<FailCommand>(context.input, decode_fail));
-  TRY_OK(walk_job(context, command->job_id, [&](Walk& walk, uint32_t execution) {
-    walk.fail_job(execution, command->message, command->retryable);
-  }));
+  auto act = [&](Walk& walk, const Token& token, const Step&) -> Result<void> {
+    walk.fail_job(token.execution, command->message, command->retryable,
+                  command->fenced ? NextAttempt::new_job : NextAttempt::same_job);
+    return {};
+  };
+  TRY_OK(walk_job(context, command->job_id, act));
   return Bytes();
 }
 
@@ -293,6 +365,7 @@ Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Cod
                       "instance \"" + command->id + "\" has no open " + std::string(what) +
                           " at step \"" + command->step + "\"" +
                           (absent == Code::not_found ? " (not found)" : ""));
+        TRY_OK(check_outputs(context, definition.steps[step], *command->variables));
         merge_shallow_into(walk, *command->variables);
         walk.complete(token->execution);
         return true;
@@ -352,6 +425,8 @@ constexpr Verb kVerbs[] = {
     {verb::task, task},
     {verb::signal, signal},
     {verb::cancel, cancel},
+    {verb::deploy, deploy},
+    {verb::manage_definition, manage_definition},
     {verb::upload, upload},
     {verb::operate, operate},
     {verb::pause_definition, pause_definition},
@@ -360,6 +435,33 @@ constexpr Verb kVerbs[] = {
 };
 
 }  // namespace
+
+Result<Bytes> manage_definition(TurnContext& context) {
+  TRY(json::Value body, json::parse(context.input.body));
+  std::string id(body.string_or("definitionId"));
+  std::string_view operation = body.string_or("operation");
+  TRY(auto before, context.head(id));
+  DefinitionHead head = *before;
+  if (operation == "activate") {
+    const json::Value* wanted = body.find("version");
+    int64_t version = wanted && wanted->is_number() ? wanted->as_int64().value_or(0) : 0;
+    if (version < 1 || static_cast<size_t>(version) > head.versions.size())
+      return fail(Code::not_found, "NO_DEFINITION",
+                  "version " + std::to_string(version) + " of definition \"" + id +
+                      "\" not found: it has versions 1 to " + std::to_string(head.versions.size()));
+    TRY(bool changed, activate(context, id, head, static_cast<uint32_t>(version)));
+    return Bytes(json::print(
+        json::object({{"definitionId", id}, {"version", version}, {"activated", changed}})));
+  }
+  bool retires = operation == "retire";
+  (retires ? head.retired : head.deleted) = true;
+  if (retires) head.retire_reason = body.string_or("reason");
+  Bytes bytes = encode(head);
+  context.turn.write(head_key(context.tenant, id), std::move(bytes),
+                     std::make_shared<const DefinitionHead>(std::move(head)));
+  return Bytes(
+      json::print(json::object({{"definitionId", id}, {retires ? "retired" : "deleted", true}})));
+}
 
 Result<Bytes> Program::run(Turn& turn, const Input& input) const {
   for (const Verb& v : kVerbs) {

@@ -54,6 +54,9 @@ class TurnContext final : public EffectSink {
   // `instance` is moved from; the result is the instance as it was written.
   Result<InstancePtr> close(Instance& instance, Walk& walk, const Definition& definition,
                             uint8_t status_before);
+  // Refuses variables that do not match. `what` names the schema.
+  Result<void> check_schema(const schema::Schema& schema, const json::Object& variables,
+                            const std::string& what);
   InstancePtr put(Instance instance, Note note);
   // Starts the next workflow of an instance that has ended, in this turn or a later one.
   Result<void> chain(Instance& ended, const Definition& definition, Note& note);
@@ -82,6 +85,8 @@ Result<void> walk_instance(TurnContext& context, std::string_view id, Act&& act)
 Result<Bytes> operate(TurnContext& context);
 Result<Bytes> pause_definition(TurnContext& context);
 Result<Bytes> pause_type(TurnContext& context);
+// Activates a version, retires or deletes a definition.
+Result<Bytes> manage_definition(TurnContext& context);
 // Continues a chain that did not end in its own turn.
 Result<Bytes> chain_on(TurnContext& context);
 

@@ -64,12 +64,11 @@ TEST(processes, a_retry_waits_for_its_backoff) {
           kEnd));
   std::string id = s.start("a");
   Time waits[] = {1, 2, 3};
-  std::string first;
+  std::set<std::string> ids;
   for (Time wait : waits) {
     std::string job = s.take("j");
     ASSERT_FALSE(job.empty());
-    if (first.empty()) first = job;
-    EXPECT_EQ(job, first) << "a retry keeps the job's id";
+    EXPECT_TRUE(ids.insert(job).second) << "each attempt has a job id of its own";
     s.post("/v1/jobs/" + job + "/fail",
            R"({"workerId":"w","errorMessage":"boom","retryable":true})");
     s.pass(wait * kSecond - 1);
@@ -80,6 +79,110 @@ TEST(processes, a_retry_waits_for_its_backoff) {
          R"({"workerId":"w","errorMessage":"boom","retryable":true})");
   EXPECT_EQ(s.status(id), "FAILED");
   EXPECT_EQ(s.reason(id), "boom");
+}
+
+// The definition "a" with one job of the type "j" and two retries.
+void upload_retried_task(FaceFixture& s) {
+  s.upload(definition(
+      "a",
+      R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","retryCount":2,"nextStep":"end"},)" +
+          kEnd));
+}
+
+TEST(processes, a_repeated_result_of_an_earlier_attempt_changes_nothing) {
+  FaceFixture s;
+  upload_retried_task(s);
+  std::string id = s.start("a"), first = s.take("j");
+  const std::string failure = R"({"workerId":"w","errorMessage":"boom","retryable":true})";
+  for (int i = 0; i < 3; ++i) {
+    s.post("/v1/jobs/" + first + "/fail", failure);
+    EXPECT_EQ(s.last_status, 204);
+  }
+  EXPECT_EQ(s.status(id), "ACTIVE");
+  json::Value polled = s.post("/v1/jobs/poll", R"({"workerId":"v","jobTypes":["j"]})");
+  const json::Value& second = polled.find("jobs")->array()[0];
+  EXPECT_EQ(second.find("retriesRemaining")->as_int64(), 1) << "one failure costs one retry";
+  EXPECT_EQ(s.complete(first, R"({"late":1})"), 204);
+  s.post("/v1/jobs/" + first + "/fail", R"({"workerId":"w","errorMessage":"b","retryable":false})");
+  EXPECT_EQ(s.status(id), "ACTIVE");
+  EXPECT_EQ(s.variables(id), "{}");
+  EXPECT_EQ(s.complete(std::string(second.string_or("id"))), 204);
+  EXPECT_EQ(s.status(id), "COMPLETED");
+  s.verify();
+}
+
+// A frame of an earlier version: the next attempt keeps the id of the job.
+TEST(processes, a_failure_of_an_earlier_version_replays_as_it_was) {
+  FaceFixture s;
+  upload_retried_task(s);
+  std::string id = s.start("a"), first = s.take("j");
+  Bytes old = encode(FailCommand{first, "w", "boom", true});  // without `fenced`
+  Input input;
+  input.program = kProgram;
+  input.verb = verb::fail;
+  input.body = old;
+  input.caller.tenant = FaceFixture::kTenant;
+  bool answered = false;
+  s.submit(std::move(input), [&](Result<Answer> answer) { answered = answer.has_value(); });
+  EXPECT_TRUE(answered);
+  EXPECT_EQ(s.take("j"), first);
+  s.verify();
+}
+
+TEST(processes, strict_leases_refuse_a_worker_that_does_not_hold_the_job) {
+  FaceFixture s;
+  s.options.strict_leases = true;
+  s.upload(definition(
+      "a",
+      R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a"), job = s.take("j");
+  auto as = [&](const std::string& worker) {
+    s.post("/v1/jobs/" + job + "/complete", R"({"workerId":")" + worker + "\"}");
+    return s.last_status;
+  };
+  EXPECT_EQ(as("other"), 409);
+  s.post("/v1/jobs/" + job + "/fail", R"({"workerId":"other","errorMessage":"e"})");
+  EXPECT_EQ(s.last_status, 409);
+  EXPECT_EQ(s.status(id), "ACTIVE");
+  s.pass(31 * kSecond);
+  EXPECT_EQ(as("w"), 409) << "the lease has ended";
+  EXPECT_EQ(s.take("j"), job);
+  EXPECT_EQ(as("w"), 204);
+  EXPECT_EQ(as("other"), 204) << "a repeat changes nothing";
+  EXPECT_EQ(s.status(id), "COMPLETED");
+}
+
+TEST(processes, a_heartbeat_extends_the_lease_of_its_worker_only) {
+  FaceFixture s;
+  s.upload(definition(
+      "a",
+      R"({"id":"x","name":"x","type":"SERVICE_TASK","jobType":"j","nextStep":"end"},)" + kEnd));
+  std::string id = s.start("a"), job = s.take("j");
+  auto beat = [&](const std::string& worker, const std::string& more = "") {
+    return s.post("/v1/jobs/" + job + "/heartbeat",
+                  R"({"workerId":")" + worker + "\"" + more + "}");
+  };
+  s.pass(20 * kSecond);
+  json::Value answer = beat("w");
+  EXPECT_EQ(s.last_status, 200) << json::print(answer);
+  EXPECT_TRUE(answer.find("accepted")->boolean());
+  EXPECT_EQ(*parse_rfc3339(answer.string_or("lockExpiresAt")), s.time + 30 * kSecond);
+  beat("other");
+  EXPECT_EQ(s.last_status, 409);
+  beat("");
+  EXPECT_EQ(s.last_status, 400);
+  s.pass(20 * kSecond);
+  EXPECT_TRUE(s.take("j").empty()) << "the lease was extended";
+  answer = beat("w", R"(,"leaseSeconds":100)");
+  EXPECT_EQ(*parse_rfc3339(answer.string_or("lockExpiresAt")), s.time + 100 * kSecond);
+  answer = beat("w", R"(,"leaseSeconds":1)");
+  EXPECT_EQ(*parse_rfc3339(answer.string_or("lockExpiresAt")), s.time + 100 * kSecond)
+      << "a heartbeat never shortens a lease";
+  EXPECT_EQ(s.complete(job), 204);
+  beat("w");
+  EXPECT_EQ(s.last_status, 409) << "the job has ended";
+  s.post("/v1/jobs/01M7FSS5AZ5GMKAMCPFXEZ0001/heartbeat", R"({"workerId":"w"})");
+  EXPECT_EQ(s.last_status, 404);
 }
 
 TEST(processes, a_timer_fires_once_while_its_step_is_active) {

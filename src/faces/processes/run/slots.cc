@@ -24,7 +24,8 @@ WaitingJob waiting_job(const LimitUse& use, const Effect& effect, Time now) {
           .since = now,
           .concurrent = use.concurrent,
           .burst = use.burst,
-          .interval = use.interval};
+          .interval = use.interval,
+          .fairness_key = effect.fairness_key};
 }
 
 }  // namespace
@@ -79,19 +80,27 @@ Result<void> Slots::join(const LimitUse& use, Limiter& limiter, Effect effect, b
   }
   std::string id = effect.id;
   if (!parked) turn_.write(parked_key(tenant_, id), encode(ParkedJob{use, std::move(effect)}));
-  TRY_OK(append(limiter, std::move(job), id));
+  TRY_OK(append(use, limiter, std::move(job), id));
   return admit(use, limiter);
 }
 
-Result<void> Slots::append(Limiter& limiter, WaitingJob job, const std::string& effect_id) {
+Result<void> Slots::append(const LimitUse& use, Limiter& limiter, WaitingJob job,
+                           const std::string& effect_id) {
   auto level = std::find_if(limiter.levels.begin(), limiter.levels.end(),
-                            [&](const auto& l) { return l.priority <= job.priority; });
-  if (level == limiter.levels.end() || level->priority != job.priority) {
-    limiter.levels.insert(level, {job.priority, effect_id, effect_id});
+                            [&](const Level& l) { return l.priority <= job.priority; });
+  if (level == limiter.levels.end() || level->priority != job.priority)
+    level = limiter.levels.insert(level, {.priority = job.priority});
+  const std::string name = lane_name(job.fairness_key);
+  TRY(Lane lane, load_lane(use, *level, name));
+  if (lane.first.empty()) {
+    TRY_OK(push_lane(use, *level, name, lane));
+    lane.first = effect_id;
   } else {
-    TRY_OK(relink(level->last, &WaitingJob::after, effect_id));
-    job.before = std::exchange(level->last, effect_id);
+    TRY_OK(relink(lane.last, &WaitingJob::after, effect_id));
+    job.before = lane.last;
   }
+  lane.last = effect_id;
+  save_lane(use, *level, name, lane);
   ++limiter.waiting;
   turn_.write(waiting_key(tenant_, effect_id), encode(job));
   return {};
@@ -105,23 +114,110 @@ Result<void> Slots::relink(const std::string& effect_id, std::string WaitingJob:
   return {};
 }
 
-Result<void> Slots::unlink(Limiter& limiter, const WaitingJob& job, const std::string& effect_id) {
-  auto level = std::find_if(limiter.levels.begin(), limiter.levels.end(),
-                            [&](const auto& l) { return l.priority == job.priority; });
-  if (level == limiter.levels.end())
-    return fail(Code::corrupt, "BAD_LIMITER", "a limiter has no queue for a job in it");
+static Result<Limiter::Level*> level_of(Limiter& limiter, int64_t priority) {
+  for (Limiter::Level& level : limiter.levels)
+    if (level.priority == priority) return &level;
+  return fail(Code::corrupt, "BAD_LIMITER", "a limiter has no queue for a job in it");
+}
+
+Result<void> Slots::unlink(const LimitUse& use, Limiter& limiter, const WaitingJob& job,
+                           const std::string& effect_id) {
+  TRY(Level * level, level_of(limiter, job.priority));
+  const std::string name = lane_name(job.fairness_key);
+  TRY(Lane lane, load_lane(use, *level, name));
   if (job.before.empty())
-    level->first = job.after;
+    lane.first = job.after;
   else
     TRY_OK(relink(job.before, &WaitingJob::after, job.after));
   if (job.after.empty())
-    level->last = job.before;
+    lane.last = job.before;
   else
     TRY_OK(relink(job.after, &WaitingJob::before, job.before));
-  if (level->first.empty()) limiter.levels.erase(level);
+  if (lane.first.empty()) {
+    TRY_OK(pull_lane(use, *level, lane));
+    erase_lane(use, *level, name);
+  } else {
+    save_lane(use, *level, name, lane);
+  }
+  if (level->first.empty()) std::erase_if(limiter.levels, [](auto& l) { return l.first.empty(); });
   --limiter.waiting;
   turn_.erase(waiting_key(tenant_, effect_id));
   turn_.erase(parked_key(tenant_, effect_id));
+  return {};
+}
+
+Result<std::string> Slots::head(const LimitUse& use, const Limiter& limiter) {
+  const Level& level = limiter.levels.front();
+  TRY(Lane lane, load_lane(use, level, level.first));
+  return lane.first;
+}
+
+Result<void> Slots::end_turn(const LimitUse& use, Limiter& limiter, const WaitingJob& job) {
+  const std::string name = lane_name(job.fairness_key);
+  auto level = level_of(limiter, job.priority);
+  // Without other lanes, or without further jobs in its own, nothing is to be moved.
+  if (!level || (*level)->first != name || (*level)->last == name) return {};
+  TRY(Lane lane, load_lane(use, **level, name));
+  TRY_OK(pull_lane(use, **level, lane));
+  TRY_OK(push_lane(use, **level, name, lane));
+  save_lane(use, **level, name, lane);
+  return {};
+}
+
+Result<Lane> Slots::load_lane(const LimitUse& use, const Level& level, std::string_view name) {
+  if (name == kPlainLane) return level.plain;
+  TRY(auto found, turn_.read_as<Lane>(lane_key(tenant_, use, level.priority, name), decode_lane));
+  return found ? *found : Lane{};
+}
+
+void Slots::save_lane(const LimitUse& use, Level& level, std::string_view name, const Lane& lane) {
+  if (name == kPlainLane)
+    level.plain = lane;
+  else
+    turn_.write(lane_key(tenant_, use, level.priority, name), encode(lane));
+}
+
+void Slots::erase_lane(const LimitUse& use, Level& level, std::string_view name) {
+  if (name == kPlainLane)
+    level.plain = {};
+  else
+    turn_.erase(lane_key(tenant_, use, level.priority, name));
+}
+
+Result<void> Slots::relink_lane(const LimitUse& use, Level& level, const std::string& name,
+                                std::string Lane::*neighbour, const std::string& to) {
+  TRY(Lane lane, load_lane(use, level, name));
+  lane.*neighbour = to;
+  save_lane(use, level, name, lane);
+  return {};
+}
+
+Result<void> Slots::push_lane(const LimitUse& use, Level& level, const std::string& name,
+                              Lane& lane) {
+  lane.before = level.last;
+  lane.after.clear();
+  if (level.last.empty()) {
+    level.first = name;
+  } else {
+    TRY_OK(relink_lane(use, level, level.last, &Lane::after, name));
+  }
+  level.last = name;
+  return {};
+}
+
+Result<void> Slots::pull_lane(const LimitUse& use, Level& level, Lane& lane) {
+  if (lane.before.empty()) {
+    level.first = lane.after;
+  } else {
+    TRY_OK(relink_lane(use, level, lane.before, &Lane::after, lane.after));
+  }
+  if (lane.after.empty()) {
+    level.last = lane.before;
+  } else {
+    TRY_OK(relink_lane(use, level, lane.after, &Lane::before, lane.before));
+  }
+  lane.before.clear();
+  lane.after.clear();
   return {};
 }
 
@@ -138,12 +234,13 @@ void Slots::run(const LimitUse& use, Limiter& limiter, const WaitingJob& job, Ef
 Result<void> Slots::admit(const LimitUse& use, Limiter& limiter) {
   size_t admitted = 0, bytes = 0;
   while (limiter.waiting) {
-    std::string id = limiter.levels.front().first;
+    TRY(std::string id, head(use, limiter));
     TRY(WaitingJob job, waiting(id));
     if (!has_slot(limiter, job) || ready_at(limiter, job) > turn_.now()) return {};
     if (admitted == kAdmittedPerTurn || bytes >= kAdmittedBytes) return {};
     TRY(ParkedJob one, parked(id));
-    TRY_OK(unlink(limiter, job, id));
+    TRY_OK(unlink(use, limiter, job, id));
+    TRY_OK(end_turn(use, limiter, job));
     ++admitted;
     bytes += one.effect.body.size();
     run(use, limiter, job, std::move(one.effect));
@@ -161,7 +258,7 @@ Result<void> Slots::release(const LimitUse& use, const std::string& effect_id) {
     turn_.withdraw(effect_id);
     --limiter.running;
   } else if (waits) {
-    TRY_OK(unlink(limiter, WaitingJob(*waits), effect_id));
+    TRY_OK(unlink(use, limiter, WaitingJob(*waits), effect_id));
   } else {
     turn_.withdraw(delay_timer_id(tenant_, effect_id));
     TRY(Cell delayed, turn_.read(parked_key(tenant_, effect_id)));
@@ -194,7 +291,8 @@ void Slots::save(const LimitUse& use, Limiter& limiter) {
   const Time now = turn_.now();
   Time wake = 0;
   if (limiter.waiting) {
-    auto job = waiting(limiter.levels.front().first);
+    auto first = head(use, limiter);
+    auto job = first ? waiting(*first) : Result<WaitingJob>(fail(first.error()));
     // A head that may run at once was left by admit() for the next turn.
     if (job && has_slot(limiter, *job)) wake = std::max(now + 1, ready_at(limiter, *job));
   } else if (!limiter.running && limiter.next > now) {

@@ -27,8 +27,26 @@ class Slots {
   Result<Limiter> load(const LimitUse& use);
   void save(const LimitUse& use, Limiter& limiter);
   Result<void> join(const LimitUse& use, Limiter& limiter, Effect effect, bool parked);
-  Result<void> append(Limiter& limiter, WaitingJob job, const std::string& effect_id);
-  Result<void> unlink(Limiter& limiter, const WaitingJob& job, const std::string& effect_id);
+  // Puts the job at the end of its lane, and removes a job from its lane.
+  Result<void> append(const LimitUse& use, Limiter& limiter, WaitingJob job,
+                      const std::string& effect_id);
+  Result<void> unlink(const LimitUse& use, Limiter& limiter, const WaitingJob& job,
+                      const std::string& effect_id);
+  // The job that is served next: the first one of the lane whose turn it is.
+  Result<std::string> head(const LimitUse& use, const Limiter& limiter);
+  // The lane of this job has had its turn.
+  Result<void> end_turn(const LimitUse& use, Limiter& limiter, const WaitingJob& job);
+  // Lanes of a level. A lane that does not exist is loaded as an empty one.
+  using Level = Limiter::Level;
+  Result<Lane> load_lane(const LimitUse& use, const Level& level, std::string_view name);
+  void save_lane(const LimitUse& use, Level& level, std::string_view name, const Lane& lane);
+  void erase_lane(const LimitUse& use, Level& level, std::string_view name);
+  // Puts the lane last in the order of turns, and takes it out of that order. The caller saves it.
+  // Gives the lane another neighbour on one side.
+  Result<void> relink_lane(const LimitUse& use, Level& level, const std::string& name,
+                           std::string Lane::*neighbour, const std::string& to);
+  Result<void> push_lane(const LimitUse& use, Level& level, const std::string& name, Lane& lane);
+  Result<void> pull_lane(const LimitUse& use, Level& level, Lane& lane);
   Result<void> relink(const std::string& effect_id, std::string WaitingJob::*side,
                       const std::string& to);
   // Lets the jobs at the head of the queue run that may.

@@ -51,6 +51,13 @@ void Walk::run() {
   pending_.clear();
 }
 
+Result<void> Walk::check_work() const {
+  if (budget_.work <= kWorkPerTurn) return {};
+  return pawl::fail(Code::exhausted, "WorkLimitReached",
+                    "WorkLimitReached: the expressions of one request may make " +
+                        std::to_string(kWorkPerTurn) + " bytes; put a wait between the steps");
+}
+
 void Walk::enter(const PendingToken& pending) {
   const Step& step = definition_.steps[pending.step];
   if (step.kind == Kind::join_gateway && arrive_at_join(pending)) return;
@@ -76,9 +83,7 @@ void Walk::enter(const PendingToken& pending) {
   if (instance_.tokens.size() + pending_.size() >= kMaxTokens)
     return give_up("TokenLimitReached: an instance may stand at " + std::to_string(kMaxTokens) +
                    " steps at once");
-  if (budget_.work > kWorkPerTurn)
-    return give_up("WorkLimitReached: the expressions of one request may make " +
-                   std::to_string(kWorkPerTurn) + " bytes; put a wait between the steps");
+  if (auto left = check_work(); !left) return give_up(left.error().message);
   Result<Next> next = type_of(step.kind).enter(*this, token, step);
   if (!next) return give_up(next.error().message);
   switch (next->what) {
@@ -240,16 +245,21 @@ void Walk::fire(uint32_t execution, uint32_t index) {
   run();
 }
 
-void Walk::fail_job(uint32_t execution, const std::string& reason, bool retryable) {
+void Walk::fail_job(uint32_t execution, const std::string& reason, bool retryable,
+                    NextAttempt next) {
   Token* token = this->token(execution);
   if (!token) return;
   const Step& step = definition_.steps[token->step];
-  if (!retryable || token->tries >= step.retries) return fail(execution, reason);
+  bool fenced = next == NextAttempt::new_job;
+  if (!retryable || token->tries >= step.retries ||
+      (fenced && instance_.ordinals + 8 >= kMaxOrdinals))
+    return fail(execution, reason);
   // The job keeps its first variables, even when other branches have changed them since.
   std::string effect_id = job_effect_id(id_of(token->job), token->tries);
   auto failed = decode_job(effects_.body_of(effect_id));
   withdraw_job(*token);
   ++token->tries;
+  if (fenced) token->job = ++instance_.ordinals;
   Time wait = 0;
   if (step.backoff) {
     // Integer arithmetic gives the same delay on every machine.

@@ -28,6 +28,9 @@ struct WalkBudget {
   size_t work = 0;   // bytes that expressions made, and an eighth of those they read
 };
 
+// The id of a job's next attempt. Frames of earlier versions kept the id.
+enum class NextAttempt : uint8_t { new_job, same_job };
+
 class Walk {
  public:
   // The turn may have several walks, which share one budget.
@@ -45,7 +48,9 @@ class Walk {
   void fire(uint32_t execution, uint32_t timer);
   // A worker failed the job. The job is offered again when it is retryable and retries are left;
   // otherwise the instance fails.
-  void fail_job(uint32_t execution, const std::string& reason, bool retryable);
+  // The next attempt has a new id, so that a late or repeated result of this one finds no job.
+  void fail_job(uint32_t execution, const std::string& reason, bool retryable,
+                NextAttempt next = NextAttempt::new_job);
   void fail(uint32_t execution, const std::string& reason);
   void cancel(const std::string& reason);
   void pause();
@@ -74,7 +79,7 @@ class Walk {
 
   // For step types while they are entered. The cost of expressions is added to work().
   size_t& work() { return budget_.work; }
-  // Fails when the key of the step's limit cannot be evaluated.
+  // Fails when the key of the step's limit cannot be evaluated, or when the turn has used its work.
   Result<void> open_job(Token& token, const Step& step);
   void arm_timers(Token& token, const Step& step);
   Time now() const { return now_; }
@@ -94,6 +99,7 @@ class Walk {
     bool already_done;  // the gateway had this join, and the join has fired
   };
   void run();
+  Result<void> check_work() const;
   void enter(const PendingToken& pending);
   void fork(const PendingToken& pending, const Step& step);
   JoinScope join_scope_of(const PendingToken& pending);

@@ -113,6 +113,8 @@ void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
 Result<void> Walk::open_job(Token& token, const Step& step) {
   if (!token.job) token.job = ++instance_.ordinals;
   token.limit.reset();
+  // Checked for each job: a resumed instance opens many of them without entering a step.
+  TRY_OK(check_work());
   if (step.limit) {
     TRY(token.limit, limit_use(*step.limit, variables(), now_, budget_.work));
   }

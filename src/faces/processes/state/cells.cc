@@ -44,14 +44,30 @@ void fields(F& f, T& version) {
 }
 
 template <class F, FieldsOf<DefinitionHead> T>
+void later_fields(F& f, T& head) {
+  f.later(head.active);
+  f.later(head.retired);
+  f.later(head.retire_reason);
+  f.later(head.deleted);
+}
+
+template <class F, FieldsOf<DefinitionHead> T>
 void fields(F& f, T& head) {
   f.format(1);
   f(head.paused);
   f(head.pause_reason);
   f(head.versions);
+  if constexpr (std::same_as<F, FieldReader>) later_fields(f, head);
 }
 
-Bytes encode(const DefinitionHead& head) { return encode_fields(head); }
+// The last part is left out when nothing in it is set: as before it existed.
+Bytes encode(const DefinitionHead& head) {
+  Bytes out = encode_fields(head);
+  if (!head.active && !head.retired && !head.deleted) return out;
+  FieldWriter writer(out);
+  later_fields(writer, head);
+  return out;
+}
 Result<DefinitionHead> decode_head(BytesView bytes) {
   return decode_fields<DefinitionHead>(bytes, "a stored definition head");
 }

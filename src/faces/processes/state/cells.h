@@ -31,6 +31,14 @@ struct DefinitionHead {
   std::vector<Version> versions;  // the first is version 1
   bool paused = false;
   std::string pause_reason;
+  uint32_t active = 0;   // the version that starts use; 0: the last one
+  bool retired = false;  // no instance starts until a version is activated
+  std::string retire_reason;
+  // Hidden, and nothing starts. The documents stay for the instances that ran on them.
+  bool deleted = false;
+
+  // The version that a start without a version uses.
+  uint32_t current() const { return active ? active : static_cast<uint32_t>(versions.size()); }
 };
 Bytes encode(const DefinitionHead& head);
 Result<DefinitionHead> decode_head(BytesView bytes);

@@ -1,5 +1,7 @@
 #include "faces/processes/state/limiter.h"
 
+#include <algorithm>
+
 #include "base/codec.h"
 #include "faces/processes/state/instance.h"
 
@@ -10,21 +12,13 @@ namespace {
 constexpr std::string_view kWake = "limit:", kDelay = "again:";
 }  // namespace
 
-template <class F, FieldsOf<Limiter::Level> T>
-void fields(F& f, T& level) {
-  f(level.priority);
-  f(level.first);
-  f(level.last);
-}
-
-template <class F, FieldsOf<Limiter> T>
-void fields(F& f, T& limiter) {
+template <class F, FieldsOf<Lane> T>
+void fields(F& f, T& lane) {
   f.format(1);
-  f(limiter.running);
-  f(limiter.waiting);
-  f(limiter.next);
-  f(limiter.wake);
-  f(limiter.levels);
+  f(lane.first);
+  f(lane.last);
+  f(lane.before);
+  f(lane.after);
 }
 
 template <class F, FieldsOf<WaitingJob> T>
@@ -39,13 +33,78 @@ void fields(F& f, T& job) {
   f(job.interval);
 }
 
-Bytes encode(const Limiter& limiter) { return encode_fields(limiter); }
-Result<Limiter> decode_limiter(BytesView bytes) {
-  return decode_fields<Limiter>(bytes, "a stored limiter");
+Bytes encode(const Lane& lane) { return encode_fields(lane); }
+Result<Lane> decode_lane(BytesView bytes) {
+  return decode_fields<Lane>(bytes, "a stored lane of a limiter");
 }
-Bytes encode(const WaitingJob& job) { return encode_fields(job); }
+std::string lane_name(std::string_view fairness_key) {
+  if (fairness_key.empty()) return std::string(kPlainLane);
+  return "k" + std::string(fairness_key);
+}
+
+// Format 1 has no lanes but the plain one; format 2 adds them.
+Bytes encode(const Limiter& limiter) {
+  const bool lanes = std::any_of(
+      limiter.levels.begin(), limiter.levels.end(),
+      [](const Limiter::Level& l) { return l.first != kPlainLane || l.last != kPlainLane; });
+  Bytes out;
+  Writer w(out);
+  w.u8(lanes ? 2 : 1);
+  w.uint(limiter.running);
+  w.uint(limiter.waiting);
+  w.sint(limiter.next);
+  w.sint(limiter.wake);
+  w.uint(limiter.levels.size());
+  for (const Limiter::Level& level : limiter.levels) {
+    w.sint(level.priority);
+    w.str(level.plain.first);
+    w.str(level.plain.last);
+    if (!lanes) continue;
+    for (const std::string* text :
+         {&level.first, &level.last, &level.plain.before, &level.plain.after})
+      w.str(*text);
+  }
+  return out;
+}
+
+Result<Limiter> decode_limiter(BytesView bytes) {
+  Reader r(bytes);
+  Limiter limiter;
+  const uint8_t format = r.u8();
+  limiter.running = r.uint();
+  limiter.waiting = r.uint();
+  limiter.next = r.sint();
+  limiter.wake = r.sint();
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    Limiter::Level& level = limiter.levels.emplace_back();
+    level.priority = r.sint();
+    level.plain.first = r.str();
+    level.plain.last = r.str();
+    level.first = level.last = kPlainLane;
+    if (format != 2) continue;
+    for (std::string* text : {&level.first, &level.last, &level.plain.before, &level.plain.after})
+      *text = r.str();
+  }
+  if (!r.done() || format < 1 || format > 2)
+    return fail(Code::corrupt, "BAD_BYTES", "a stored limiter cannot be read");
+  return limiter;
+}
+
+// The fairness key is left out when there is none, as before it was kept.
+Bytes encode(const WaitingJob& job) {
+  Bytes out = encode_fields(job);
+  FieldWriter writer(out);
+  if (!job.fairness_key.empty()) writer(job.fairness_key);
+  return out;
+}
 Result<WaitingJob> decode_waiting(BytesView bytes) {
-  return decode_fields<WaitingJob>(bytes, "a stored waiting job");
+  WaitingJob job;
+  FieldReader reader(bytes);
+  fields(reader, job);
+  reader.later(job.fairness_key);
+  if (!reader.complete())
+    return fail(Code::corrupt, "BAD_BYTES", "a stored waiting job cannot be read");
+  return job;
 }
 
 Bytes encode(const ParkedJob& job) {
@@ -87,6 +146,10 @@ Key running_key(std::string_view tenant, const LimitUse& use, std::string_view e
 }
 Key running_prefix(std::string_view tenant, const LimitUse& use) {
   return prefix({kProgram, tenant, "r", use.scope, use.key});
+}
+Key lane_key(std::string_view tenant, const LimitUse& use, int64_t priority,
+             std::string_view lane) {
+  return key({kProgram, tenant, "f", use.scope, use.key, std::to_string(priority), lane});
 }
 Key waiting_key(std::string_view tenant, std::string_view effect_id) {
   return key({kProgram, tenant, "q", effect_id});

@@ -60,15 +60,7 @@ class Author {
     }
     if (!has_manifest) return bad("AIR holds no manifest: add a node with \"$kind\": \"manifest\"");
     if (options_.close_over_schemas) close();
-    Manifest& m = out_.manifest;
-    const std::pair<std::string_view, std::vector<Ref>*> lists[] = {{kSchema, &m.schemas},
-                                                                    {"defmodule", &m.modules},
-                                                                    {"defworkflow", &m.workflows},
-                                                                    {"defeffect", &m.effects},
-                                                                    {"defsecret", &m.secrets}};
-    for (const auto& [kind, refs] : lists)
-      for (Ref& ref : *refs)
-        fill(kind, ref);
+    fill_hashes(out_.manifest, out_.nodes, builtins_);
     return std::move(out_);
   }
 
@@ -101,16 +93,6 @@ class Author {
     return {};
   }
 
-  // A hash that the author wrote is kept. A name that is not found stays without a hash, and load()
-  // reports it.
-  void fill(std::string_view kind, Ref& ref) const {
-    if (!ref.hash.empty() && ref.hash != kNoHash) return;
-    if (const Builtin* builtin = builtins_.find(ref.name))
-      ref.hash = builtin->ref_hash;
-    else if (auto it = hashes_.find({std::string(kind), ref.name}); it != hashes_.end())
-      ref.hash = it->second;
-  }
-
   // Visits every node of the document, listed or not, so one pass closes over all references.
   // Built-in schemas are not listed: every world has them. The order is by name, because the hash
   // of the manifest depends on it.
@@ -138,6 +120,27 @@ class Author {
 };
 
 }  // namespace
+
+// A hash that the author wrote is kept. A name that is not found stays without a hash, and load()
+// reports it.
+void fill_hashes(Manifest& m, const std::vector<Node>& nodes, const Builtins& builtins) {
+  std::map<std::pair<std::string_view, std::string_view>, const Node*> by_name;
+  for (const Node& node : nodes)
+    by_name.try_emplace({kind_of(node), node_name(node)}, &node);
+  const std::pair<std::string_view, std::vector<Ref>*> lists[] = {{"defschema", &m.schemas},
+                                                                  {"defmodule", &m.modules},
+                                                                  {"defworkflow", &m.workflows},
+                                                                  {"defeffect", &m.effects},
+                                                                  {"defsecret", &m.secrets}};
+  for (const auto& [kind, refs] : lists)
+    for (Ref& ref : *refs) {
+      if (is_given_hash(ref.hash)) continue;
+      if (const Builtin* builtin = builtins.find(ref.name))
+        ref.hash = builtin->ref_hash;
+      else if (auto it = by_name.find({kind, ref.name}); it != by_name.end())
+        ref.hash = node_hash(*it->second);
+    }
+}
 
 Result<Authored> author(const json::Value& nodes, const Builtins& builtins,
                         const AuthorOptions& options) {

@@ -83,6 +83,11 @@ struct AuthorOptions {
 };
 Result<Authored> author(const json::Value& nodes, const Builtins& builtins,
                         const AuthorOptions& options = {});
+// Fills in the hashes that references lack, from `nodes` and the built-in definitions. A name that
+// is in neither stays without a hash.
+void fill_hashes(Manifest& manifest, const std::vector<Node>& nodes, const Builtins& builtins);
+// False for the hash of a reference that its author left out.
+inline bool is_given_hash(const std::string& hash) { return !hash.empty() && hash != kNoHash; }
 // Looks nodes up by their hash in `nodes`, which must outlive the result: it holds pointers.
 FindNode finder(const std::vector<Node>& nodes);
 

@@ -36,6 +36,17 @@ bool is_name(std::string_view text) {
              rest.substr(at + 1), [](char c) { return is_digit(c) && c != '0'; }, is_digit);
 }
 
+bool is_module_name(std::string_view text) {
+  const size_t at = std::min(text.find('@'), text.size());
+  size_t end = std::min(at + 1, text.size());
+  while (end < text.size() && is_digit(text[end]))
+    ++end;
+  const std::string_view rest = text.substr(end);
+  return is_name(text.substr(0, end)) && std::all_of(rest.begin(), rest.end(), [](char c) {
+           return is_letter(c) || is_digit(c) || is_mark(c);
+         });
+}
+
 bool is_hash(std::string_view text) {
   // 7 for "sha256:" and 64 hex digits. Upper case is refused, so that a hash has one spelling.
   if (text.size() != 71 || !text.starts_with("sha256:")) return false;

@@ -10,6 +10,9 @@ namespace pawl::worlds {
 
 // ns/name@version: ^[a-z][a-z0-9._-]*/[A-Za-z][A-Za-z0-9._-]*@[1-9][0-9]*$
 bool is_name(std::string_view text);
+// The name of a module may go on after its version: demo/SafeUpgrade@2_wasm. Manifests of the
+// original do so, and it runs them.
+bool is_module_name(std::string_view text);
 bool is_hash(std::string_view text);
 inline bool is_system(std::string_view name) { return name.starts_with("sys/"); }
 

@@ -5,6 +5,7 @@
 
 #include "cbor/cbor.h"
 #include "faces/worlds/air/normalize.h"
+#include "json/text.h"
 
 namespace pawl::worlds {
 namespace {
@@ -34,6 +35,12 @@ Result<std::string> name_field(const json::Value& node, std::string_view field) 
   return name;
 }
 
+Result<std::string> module_field(const json::Value& node, std::string_view field) {
+  TRY(std::string name, text_of(node, field));
+  if (!is_module_name(name)) return bad("'" + name + "' is no name of a module: write ns/name@1");
+  return name;
+}
+
 // Empty when the member is absent or null: no name is empty.
 Result<std::string> optional_name(const json::Value& node, std::string_view field) {
   const json::Value* v = node.find(field);
@@ -45,7 +52,7 @@ Result<Impl> impl_of(const json::Value& node) {
   const json::Value* impl = node.find("impl");
   if (!impl) return bad("missing field `impl`");
   Impl out;
-  TRY(out.module, name_field(*impl, "module"));
+  TRY(out.module, module_field(*impl, "module"));
   TRY(out.entrypoint, text_of(*impl, "entrypoint"));
   return out;
 }
@@ -98,7 +105,7 @@ Result<Value> python_runtime(const json::Value& runtime) {
 // `body` is rebuilt from what was read, so that ignored members of the document are not hashed.
 Result<Node> module(const json::Value& node) {
   ModuleDef out;
-  TRY(out.name, name_field(node, "name"));
+  TRY(out.name, module_field(node, "name"));
   const json::Value* runtime = node.find("runtime");
   if (!runtime) return bad("missing field `runtime`");
   TRY(out.runtime, text_of(*runtime, "kind"));
@@ -181,7 +188,7 @@ Result<std::vector<Ref>> refs(const json::Value& list, std::string_view field) {
   std::vector<Ref> out;
   for (const json::Value& item : list.array()) {
     Ref ref;
-    TRY(ref.name, name_field(item, "name"));
+    TRY(ref.name, (field == "modules" ? module_field : name_field)(item, "name"));
     if (is_given(item.find("hash"))) {
       TRY(ref.hash, hash_field(item, "hash"));
     }
@@ -225,6 +232,20 @@ Result<void> executor_keys(Manifest& out, const json::Value& keys) {
     auto bytes = key.is_string() ? unbase64(key.string()) : Result<Bytes>(wrong());
     if (!is_name(effect) || !bytes || bytes->size() != 32) return wrong();
     out.executor_keys.emplace_back(effect, key.string());
+  }
+  return {};
+}
+
+// Effects of a world's own are carried out by executors anyway, and the kernel answers the others.
+Result<void> external_effects(Manifest& out, const json::Value& effects) {
+  auto wrong = [](const std::string& got) {
+    return bad("external_effects lists effects that executors take over from this server: only " +
+               std::string(kHttpEffect) + " can be listed, not " + got);
+  };
+  if (!effects.is_array()) return wrong(json::print(effects));
+  for (const json::Value& effect : effects.array()) {
+    if (!effect.is_string() || effect.string() != kHttpEffect) return wrong(json::print(effect));
+    if (out.external_effects.empty()) out.external_effects.push_back(effect.string());
   }
   return {};
 }
@@ -305,6 +326,9 @@ struct ToMap {
         keys.emplace_back(effect, key);
       out.emplace_back("executor_keys", Value(std::move(keys)));
     }
+    if (!m.external_effects.empty())
+      out.emplace_back("external_effects",
+                       Value(cbor::Array(m.external_effects.begin(), m.external_effects.end())));
     return out;
   }
 };
@@ -330,7 +354,7 @@ Result<Manifest> parse_manifest(const json::Value& node) {
   if (node.find("ops")) return bad("manifest.ops is not part of AIR v2; use workflows/effects");
   for (const auto& [name, value] : node.object()) {
     if (name == "$kind" || name == "air_version" || name == "routing" || name == "executor_keys" ||
-        name == "$comment")
+        name == "external_effects" || name == "$comment")
       continue;
     if (std::none_of(kLists.begin(), kLists.end(),
                      [&](const ListField& f) { return f.name == name; }))
@@ -355,6 +379,8 @@ Result<Manifest> parse_manifest(const json::Value& node) {
   if (const json::Value* r = node.find("routing")) TRY_OK(routing(out, *r));
   if (const json::Value* keys = node.find("executor_keys"); keys && !keys->is_null())
     TRY_OK(executor_keys(out, *keys));
+  if (const json::Value* effects = node.find("external_effects"); effects && !effects->is_null())
+    TRY_OK(external_effects(out, *effects));
   return out;
 }
 

@@ -50,6 +50,8 @@ struct Subscription {
   std::string event, workflow;
   std::optional<std::string> key_field{};
 };
+// The effect that this server carries out and that a manifest may give to executors outside.
+inline constexpr std::string_view kHttpEffect = "sys/http.request@1";
 struct Manifest {
   std::vector<Ref> schemas{}, modules{}, workflows{}, effects{}, secrets{};
   // `routing` was written, even if empty: it is then part of the hash.
@@ -58,6 +60,9 @@ struct Manifest {
   // Executors whose receipts must be signed: effect name -> Ed25519 public key. This is not part of
   // AIR v2, so it is left out of the hash when it is empty.
   std::vector<std::pair<std::string, std::string>> executor_keys{};
+  // Effects that this server can carry out and executors outside carry out instead. Left out of the
+  // hash when it is empty, like executor_keys.
+  std::vector<std::string> external_effects{};
 };
 using Node = std::variant<SchemaDef, ModuleDef, WorkflowDef, EffectDef, SecretDef, Manifest>;
 

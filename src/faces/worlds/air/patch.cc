@@ -111,14 +111,16 @@ class Compiler {
     return node;
   }
 
-  // {"kind": "defschema", "node": {...}}. The definition must be new.
+  // {"kind": "defschema", "node": {...}}. A definition of the same kind and name is replaced, as in
+  // the original; replace_def also says which one it replaces.
   Result<void> add_def(const json::Value& body) {
     TRY(Node node, node_of(body, "node"));
     TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
     const std::string name(node_name(node));
-    if (find(*refs, name))
-      return bad("'" + name + "' exists already: use replace_def with its pre_hash");
-    refs->push_back({name, node_hash(node)});
+    if (Ref* ref = find(*refs, name))
+      ref->hash = node_hash(node);
+    else
+      refs->push_back({name, node_hash(node)});
     out_.nodes.push_back(std::move(node));
     return {};
   }
@@ -152,7 +154,7 @@ class Compiler {
     TRY_OK(refuse_system(name));
     TRY(std::vector<Ref> * refs, list(body.string_or("kind")));
     Ref* ref = find(*refs, name);
-    if (!ref && is_name(name)) return {};  // already absent
+    if (!ref && is_module_name(name)) return {};  // already absent
     TRY_OK(check_pre_hash(ref, body, name));
     refs->erase(refs->begin() + (ref - refs->data()));
     return {};
@@ -179,7 +181,8 @@ class Compiler {
     for (const json::Value& item : (add ? *add : none).array()) {
       const std::string name(item.string_or("name")), hash(item.string_or("hash"));
       TRY_OK(refuse_system(name));
-      if (!is_name(name) || !is_hash(hash))
+      const bool is_module = item.string_or("kind") == "defmodule";
+      if (!(is_module ? is_module_name(name) : is_name(name)) || !is_hash(hash))
         return bad("set_manifest_refs adds refs as {kind, name, hash}");
       TRY(std::vector<Ref> * refs, list(item.string_or("kind")));
       if (Ref* ref = find(*refs, name))
@@ -245,8 +248,31 @@ Result<Patch> parse_patch(const json::Value& value) {
   return out;
 }
 
+Result<Patch> complete_patch(Patch patch, const Manifest& base, const Builtins& builtins) {
+  fill_hashes(patch.manifest, patch.nodes, builtins);
+  for (const ListOf& row : kLists)
+    for (Ref& ref : patch.manifest.*row.list) {
+      if (is_given_hash(ref.hash)) continue;
+      const auto& known = base.*row.list;
+      auto it = std::find_if(known.begin(), known.end(),
+                             [&](const Ref& r) { return r.name == ref.name; });
+      if (it == known.end())
+        return bad(std::string(row.kind) + " '" + ref.name +
+                   "' has no hash, is not among the nodes and is not in the active manifest: add "
+                   "its node");
+      ref.hash = it->hash;
+    }
+  return patch;
+}
+
 Result<Patch> compile_patch(const json::Value& document, const Manifest& base) {
   return Compiler(base).run(document);
+}
+
+Result<Patch> read_patch(const json::Value& value, const Manifest& base, const Builtins& builtins) {
+  if (value.find("patches")) return compile_patch(value, base);
+  TRY(Patch patch, parse_patch(value));
+  return complete_patch(std::move(patch), base, builtins);
 }
 
 Result<PatchInput> open_patch(const cbor::Value& input, const FindBlob& blob) {

@@ -71,7 +71,7 @@ void Governance::save(Proposal& p) {
 }
 
 Result<Patch> Governance::compile(const json::Value& document) const {
-  return compile_patch(document, turn_.loaded().manifest);
+  return read_patch(document, turn_.loaded().manifest, turn_.runtime.builtins);
 }
 
 Result<Proposal> Governance::propose(const Patch& patch, std::optional<std::string> description) {

@@ -138,7 +138,7 @@ TEST_F(GovernanceTest, apply_is_refused_while_work_is_in_flight) {
   EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")), (std::vector<std::string>{"1", "Receipt"}));
 }
 
-// case 111, case 112, case 113, case 119, case 120
+// case 112, case 113, case 119, case 120
 TEST_F(GovernanceTest, a_shadow_run_sees_the_live_world_and_leaves_it_alone) {
   ASSERT_TRUE(go("a", output({"1"})));
   ASSERT_TRUE(propose(add));

@@ -39,21 +39,21 @@ Result<std::optional<Migration::Plan>> Migration::plan(const std::string& name,
   const LoadedManifest& loaded = turn_.loaded();
   // Null for a workflow that the active manifest does not have: all of its cells are checked then.
   const Workflow* old = loaded.workflow(name);
-  const bool changed = !old || now.hash != old->hash || now.module->hash != old->module->hash;
+  const Modules& modules = turn_.runtime.modules;
   Plan out{now};
   out.same_key = old && now.def.keyed() == old->def.keyed() &&
                  (!now.key || same_type(*old->key, loaded.schemas, *now.key, next_.schemas));
-  const bool same_types =
-      out.same_key && same_type(*old->state, loaded.schemas, *now.state, next_.schemas);
-  if (!changed && same_types) return std::optional<Plan>();
+  const bool same_state = old && same_type(*old->state, loaded.schemas, *now.state, next_.schemas);
+  const bool same_module =
+      old && modules.version_of(*now.module) == modules.version_of(*old->module);
+  if (same_module && same_state && out.same_key) return std::optional<Plan>();
   // Before the module is compiled: most workflows have no cells to migrate.
   TRY(bool any, has_cells(name));
   if (!any) return std::optional<Plan>();
-  if (changed) {
-    TRY(out.calls_module,
-        turn_.runtime.modules.migrates(*now.module, [&] { return turn_.fetch(*now.module); }));
+  if (!same_module || !same_state) {
+    TRY(out.calls_module, modules.migrates(*now.module, [&] { return turn_.fetch(*now.module); }));
   }
-  if (!out.calls_module && same_types) return std::optional<Plan>();
+  if (!out.calls_module && same_state && out.same_key) return std::optional<Plan>();
   return std::optional<Plan>(out);
 }
 
@@ -124,9 +124,10 @@ Result<Bytes> Migration::call_module(const Workflow& w, const Instance& instance
   auto bad = [](std::string why) {
     return fail(Code::unprocessable, "workflow.output_invalid", std::move(why));
   };
-  // `migrate` gets the old state and a null event, and no context: the result depends on the state
-  // alone.
-  const StepInput input{instance.state, {w.def.state, cbor::canonical(Value()), {}}, {}};
+  // `migrate` gets the old state, the name of the workflow and no context: its result depends on
+  // these two alone. A module of several workflows has one `migrate` for all.
+  const Value about = cbor::Map{{"workflow", w.def.name}};
+  const StepInput input{instance.state, {w.def.state, cbor::canonical(about), {}}, {}};
   TRY_OK(turn_.check_fuel());
   wasm::UsedFuel used;
   auto ran = turn_.runtime.modules.run(

@@ -1,7 +1,8 @@
 #pragma once
-// Migration brings the cells of a world over to another manifest. Cells are migrated when their
-// workflow's module exports `migrate`, or when the workflow's state or key has another type now.
-// Cells that a removed workflow left behind are migrated when the workflow comes back.
+// Migration brings the cells of a world over to another manifest. Cells are touched when their
+// workflow has another module now, or another type of state or key. They are passed through
+// `migrate` when the module exports it and the module or the type of the state changed. Cells that
+// a removed workflow left behind are migrated when the workflow comes back.
 
 #include "faces/worlds/step/world_turn.h"
 
@@ -24,7 +25,7 @@ class Migration {
     const Workflow& workflow;
     // The key type did not change, so keys need no check.
     bool same_key = false;
-    // The module exports `migrate`, and it or the workflow's definition changed.
+    // The module exports `migrate`, and it or the type of the state changed.
     bool calls_module = false;
   };
   Result<std::optional<Plan>> plan(const std::string& name, const Workflow& workflow) const;

@@ -36,13 +36,10 @@ auto outcome_into(Out* out) {
 
 Result<Caller> ExecutorVerbs::caller_of(const grpc::ServerContextBase& context,
                                         std::string_view method) const {
-  auto it = context.client_metadata().find("authorization");
   std::string operation = "/pawl.v1.Executors/";
   operation += method;
-  return admit_(it == context.client_metadata().end()
-                    ? std::string_view()
-                    : std::string_view(it->second.data(), it->second.size()),
-                operation);
+  TRY(wire::AdmittedCall admitted, admit_(wire::call_of(context, operation)));
+  return std::move(admitted.caller);
 }
 
 void ExecutorVerbs::poll(const Caller& caller, const v1::PollEffects& in,
@@ -92,9 +89,8 @@ void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
                   });
 }
 
-// The intent must be written with its "sha256:", unlike in receipts and frames.
 Result<void> ExecutorVerbs::release(const Caller& caller, const v1::EffectName& in) const {
-  auto intent = parse_hash(in.intent_hash());
+  auto intent = parse_intent(in.intent_hash());
   if (!intent) return fail(named(std::move(intent.error())));
   service_.release({caller.tenant, in.world_id()}, *intent);
   return {};

@@ -14,10 +14,10 @@ namespace {
 struct Wire : testing::Test {
   Stage stage;
   GrpcExecutors executors{stage.face->service(),
-                          [](std::string_view authorization, std::string_view) -> Result<Caller> {
-                            if (authorization == "bad")
+                          [](const wire::Call& call) -> Result<wire::AdmittedCall> {
+                            if (call.authorization == "bad")
                               return fail(Code::unauthenticated, "NO", "who are you?");
-                            return Caller{"t", "grpc", ""};
+                            return wire::AdmittedCall{{"t", "grpc", ""}};
                           }};
   int port = 0;
   std::unique_ptr<grpc::Server> server;
@@ -75,6 +75,15 @@ struct Wire : testing::Test {
   }
 };
 
+// The first message of an executor for the effect of the tests.
+v1::FromExecutor hello(uint32_t credit) {
+  v1::FromExecutor say;
+  say.mutable_hello()->set_worker("x");
+  say.mutable_hello()->add_effects("t/charge@1");
+  say.mutable_hello()->set_credit(credit);
+  return say;
+}
+
 TEST_F(Wire, an_executor_polls_sends_frames_and_settles_once) {
   charge("a", 500);
   v1::OpenWork work = poll();
@@ -131,11 +140,7 @@ TEST_F(Wire, work_is_pushed_within_the_credit) {
   charge("b", 2);
   grpc::ClientContext context;
   auto stream = stub->Work(&context);
-  v1::FromExecutor say;
-  auto* hello = say.mutable_hello();
-  hello->set_worker("x");
-  hello->add_effects("t/charge@1");
-  hello->set_credit(1);
+  v1::FromExecutor say = hello(1);
   ASSERT_TRUE(stream->Write(say));
   v1::ToExecutor heard;
   ASSERT_TRUE(stream->Read(&heard));
@@ -177,12 +182,8 @@ TEST_F(Wire, work_offered_again_takes_no_second_credit) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
   auto stream = stub->Work(&context);
-  v1::FromExecutor say;
-  auto* hello = say.mutable_hello();
-  hello->set_worker("x");
-  hello->add_effects("t/charge@1");
-  hello->set_credit(2);
-  hello->set_lease_ms(1000);
+  v1::FromExecutor say = hello(2);
+  say.mutable_hello()->set_lease_ms(1000);
   ASSERT_TRUE(stream->Write(say));
   v1::ToExecutor heard;
   ASSERT_TRUE(stream->Read(&heard));
@@ -206,6 +207,33 @@ TEST_F(Wire, work_offered_again_takes_no_second_credit) {
     pushed += heard.work().work_size();
   }
   EXPECT_EQ(pushed, 2);
+  context.TryCancel();
+  stream->Finish();
+}
+
+TEST_F(Wire, an_intent_as_bare_hex_returns_its_credit) {
+  charge("a", 1);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  auto stream = stub->Work(&context);
+  v1::FromExecutor say = hello(1);
+  ASSERT_TRUE(stream->Write(say));
+  v1::ToExecutor heard;
+  ASSERT_TRUE(stream->Read(&heard));
+  ASSERT_EQ(heard.work().work_size(), 1);
+  v1::OpenEffect first = heard.work().work(0);
+  charge("b", 2);
+  ASSERT_TRUE(first.intent_hash().starts_with("sha256:"));
+  first.set_intent_hash(first.intent_hash().substr(7));
+  *say.mutable_receipt() = receipt_of(first, R"({"code":0})");
+  ASSERT_TRUE(stream->Write(say));
+  // With the credit of the first, the second comes.
+  bool pushed = false;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(stream->Read(&heard)) << "the credit was not returned";
+    pushed |= heard.work().work_size() == 1;
+  }
+  EXPECT_TRUE(pushed);
   context.TryCancel();
   stream->Finish();
 }

@@ -16,15 +16,23 @@ constexpr int64_t kMaxPolled = 100;
 // has ended is released at once.
 constexpr int64_t kWaitMs = 2000;
 
-// As the messages write them.
-using EffectKey = std::pair<std::string, std::string>;  // world, intent
+// World and intent. Executors may write an intent with or without "sha256:", so the key has one
+// form of it. Text that is no intent names no work, and is kept as it is.
+using EffectKey = std::pair<std::string, std::string>;
+EffectKey key_of(const std::string& world, const std::string& intent) {
+  auto digest = parse_intent(intent);
+  return {world, digest ? hash_text(*digest) : intent};
+}
 
 // An ExecutorStream keeps the leases of one executor's stream and turns open work, frames and
 // receipts into messages.
 class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExecutor> {
  public:
-  ExecutorStream(const ExecutorVerbs& verbs, Caller caller)
-      : WorkStream(kMaxCredit), verbs_(verbs), caller_(std::move(caller)) {}
+  ExecutorStream(const ExecutorVerbs& verbs, wire::AdmittedCall admitted)
+      : WorkStream(kMaxCredit),
+        verbs_(verbs),
+        caller_(std::move(admitted.caller)),
+        seat_(std::move(admitted.seat)) {}
 
  private:
   grpc::Status take(const v1::FromExecutor& message) override {
@@ -66,7 +74,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
   void give_back(const v1::EffectName& name) {
     {
       Lock lock(mutex());
-      if (leased_.erase({name.world_id(), name.intent_hash()})) add_credit_locked(1);
+      if (leased_.erase(key_of(name.world_id(), name.intent_hash()))) add_credit_locked(1);
     }
     release(name);
     ask_for_work();
@@ -120,7 +128,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
     const Time until = poll_started_ + lease_ms * kMillisecond;
     // Work that comes again, because its lease had ended, has taken its credit before.
     for (const v1::OpenEffect& e : work.work())
-      if (leased_.insert_or_assign({e.world_id(), e.intent_hash()}, until).second)
+      if (leased_.insert_or_assign(key_of(e.world_id(), e.intent_hash()), until).second)
         add_credit_locked(-1);
   }
 
@@ -154,7 +162,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
       if (outcome) {
         done.set_status(outcome->status);
         done.set_height(outcome->height);
-        if (!done.is_frame() && leased_.erase({done.world_id(), done.intent_hash()}))
+        if (!done.is_frame() && leased_.erase(key_of(done.world_id(), done.intent_hash())))
           add_credit_locked(1);
       } else {
         done.set_error(outcome.error().reason);
@@ -204,6 +212,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
 
   const ExecutorVerbs& verbs_;
   const Caller caller_;
+  const std::shared_ptr<void> seat_;  // see wire::AdmittedCall
   v1::ExecutorHello hello_;
 
   // Guarded by mutex().
@@ -217,12 +226,13 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
 
 grpc::ServerBidiReactor<v1::FromExecutor, v1::ToExecutor>* open_stream(
     const ExecutorVerbs& verbs, const grpc::ServerContextBase& context) {
-  auto caller = verbs.caller_of(context, "Work");
-  auto stream = std::make_shared<ExecutorStream>(verbs, caller ? *caller : Caller{});
-  if (caller)
+  auto admitted = verbs.admit_stream(context);
+  auto stream =
+      std::make_shared<ExecutorStream>(verbs, admitted ? *admitted : wire::AdmittedCall{});
+  if (admitted)
     stream->begin();
   else
-    stream->refuse(status_of(caller.error()));
+    stream->refuse(status_of(admitted.error()));
   return stream.get();
 }
 

@@ -18,8 +18,11 @@ class ExecutorVerbs {
   using Done = std::move_only_function<void(Result<T>)>;
 
   Time now() const { return service_.kernel().now(); }
-  // The caller of a method, if it may call it.
+  // The caller of a method, if it may call it now.
   Result<Caller> caller_of(const grpc::ServerContextBase& context, std::string_view method) const;
+  Result<wire::AdmittedCall> admit_stream(const grpc::ServerContextBase& context) const {
+    return admit_(wire::stream_of(context, "/pawl.v1.Executors/Work"));
+  }
   // Each calls `done` exactly once, maybe before it returns and from any thread.
   void poll(const Caller& caller, const v1::PollEffects& in, Done<v1::OpenWork> done) const;
   void send_frame(const Caller& caller, const v1::EffectFrame& in, Done<InputOutcome> done) const;

@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "faces/worlds/stage_test.h"
 
 namespace pawl::worlds {
 namespace {
 
 using cbor::Value;
+using Words = std::vector<std::string>;
 
 using Http = Served;
 
@@ -84,7 +88,6 @@ TEST_F(Http, an_event_in_json_reaches_its_cell) {
             "invalid_request");
 }
 
-// case 170
 TEST_F(Http, cells_are_listed_by_key_with_prefix_and_pages) {
   make();
   for (const char* id : {"b", "a", "c", "d"})
@@ -102,6 +105,28 @@ TEST_F(Http, cells_are_listed_by_key_with_prefix_and_pages) {
                 ->array()
                 .size(),
             1u);
+}
+
+// case 170
+TEST_F(Http, cells_of_the_snapshot_are_overlaid_with_later_changes) {
+  make();
+  for (const char* id : {"bb", "a", "c", "d"})
+    event(id);
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  event("c");                     // changed since
+  event("aaa");                   // new
+  event("b");                     // new
+  event_with("d", StepOutput{});  // deleted
+  Words listed;
+  const json::Value page = get("/v1/worlds/w/state/t/main@1/cells");
+  for (const json::Value& cell : page.find("cells")->array()) {
+    const std::string id(cell.string_or("key"));
+    const Bytes state = *stage.cell("w", "t/main@1", key_of(id)).state;
+    EXPECT_EQ(cell.string_or("state_hash"), hash_text(sha256(state))) << id;
+    listed.push_back(id + " " + std::to_string(stage.log("w", "t/main@1", key_of(id)).size()));
+  }
+  // By the bytes of the key, in which a short text comes before a long one.
+  EXPECT_EQ(listed, (Words{"a 1", "b 1", "c 2", "bb 1", "aaa 1"}));
 }
 
 TEST_F(Http, bad_events_are_refused_and_leave_no_record) {
@@ -487,57 +512,6 @@ TEST_F(Http, secrets_are_sealed_and_only_executors_see_them) {
   EXPECT_FALSE(stage.face->service().inject_secrets({"t", "w"}, *loaded, params));
   EXPECT_EQ(call("DELETE", "/v1/secrets/bindings/db", "", 200).string_or("binding_id"), "db");
   EXPECT_EQ(call("DELETE", "/v1/secrets/bindings/db", "", 404).string_or("code"), "not_found");
-}
-
-struct Canned final : HttpClient {
-  void send(HttpCall call, std::move_only_function<void(Result<HttpReply>)> done) override {
-    calls.push_back(call);
-    done(HttpReply{200, {{"X", "y"}, {"Latin", "caf\xe9"}}, "the body"});
-  }
-  std::vector<HttpCall> calls;
-};
-
-TEST_F(Http, http_requests_go_only_to_allowed_hosts) {
-  Canned client;
-  stage.face = std::make_unique<Face>(stage, stage, stage.program->worlds, stage.background,
-                                      FaceOptions{.http_allow = {"example.com"}}, &client);
-  make();
-  auto request = [](const char* url) {
-    return EmittedEffect{"sys/http.request@1",
-                         cbor::encode(cbor::Map{
-                             {"method", "GET"}, {"url", url}, {"headers", cbor::Map{{"A", "b"}}}}),
-                         {},
-                         {}};
-  };
-  event_with("a", output({"s"}, {request("https://example.com/x"), request("http://127.0.0.1/")}));
-  auto open = stage.open;
-  for (const auto& [id, effect] : open)
-    stage.face->executors().opened(effect);
-  ASSERT_EQ(client.calls.size(), 1u);
-  EXPECT_FALSE(client.calls[0].allow_private);
-  EXPECT_EQ(stage.log("w", "t/main@1", key_of("a")),
-            (std::vector<std::string>{"s", "Receipt", "Receipt"}));
-  EXPECT_EQ(stage.head("w").receipts_ok, 1u);
-  EXPECT_EQ(stage.head("w").receipts_error, 1u);
-  EXPECT_NE(stage.http("GET", "/v1/worlds/w/journal").body.find("\"latin\":\"caf\xef\xbf\xbd\""),
-            std::string::npos);
-  EXPECT_TRUE(stage.read(blob_key("t", view(sha256("the body"))))->exists());
-}
-
-TEST(allowlist, allows_hosts_ports_subdomains_and_listed_private_addresses) {
-  const std::vector<std::string> list{"example.com", "*.pay.io", "127.0.0.1:8080", "Api.X:99"};
-  EXPECT_TRUE(permission_for("https://example.com/a?b", list).yes);
-  EXPECT_TRUE(permission_for("HTTPS://x", list).yes == false);
-  EXPECT_TRUE(permission_for("https://eu.pay.io", list).yes);
-  EXPECT_FALSE(permission_for("https://evilpay.io", list).yes);
-  EXPECT_FALSE(permission_for("https://example.com.evil", list).yes);
-  EXPECT_FALSE(permission_for("https://user@example.com/", list).yes);
-  EXPECT_TRUE(permission_for("http://127.0.0.1:8080/", list).at_private);
-  EXPECT_FALSE(permission_for("http://127.0.0.1:8081/", list).yes);
-  EXPECT_FALSE(permission_for("http://localhost/", list).yes);
-  EXPECT_TRUE(permission_for("http://api.x:99/", list).yes);
-  EXPECT_FALSE(permission_for("http://api.x/", list).yes);
-  EXPECT_FALSE(permission_for("file:///etc/passwd", list).yes);
 }
 
 }  // namespace

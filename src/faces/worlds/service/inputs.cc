@@ -125,7 +125,23 @@ void Service::send_frame(const Caller& caller, const SendFrame& frame, Done<Inpu
   });
 }
 
+// Refuses a proposal whose modules lack what its workflows call. The turn finds all other defects,
+// and they become the outcome of the command.
+Result<void> Service::check_proposal(const WorldId& world_id, std::string_view patch) const {
+  auto document = json::parse(patch);
+  TRY(auto active, loaded(world_id));
+  if (!document || !active) return {};
+  auto compiled = read_patch(*document, active->manifest, program_.builtins());
+  if (!compiled) return {};
+  auto next = load_stored(world_id.tenant, plain_json(to_value(*compiled)));
+  if (!next) return {};
+  return check_exports(world_id.tenant, *next, {});
+}
+
 void Service::govern(const Caller& caller, Govern action, Done<GovernanceCommand> done) {
+  if (action.action == "propose")
+    if (auto checked = check_proposal({caller.tenant, action.world}, action.patch); !checked)
+      return done(fail(std::move(checked.error())));
   submit(caller, "govern", encode(action), [done = std::move(done)](Result<Answer> answer) mutable {
     if (!answer) return done(fail(std::move(answer.error())));
     done(decode_command(answer->body));

@@ -31,9 +31,21 @@ Service::Service(KernelAccess& kernel, WorkQueue& work, const WorldsProgram& pro
       program_(program),
       options_(std::move(options)),
       followers_(kernel, background),
-      compiler_(background.pool("compiler", 1, kWaitingModules)) {}
+      compiler_(background.pool("compiler", 1, kWaitingModules)),
+      late_(std::make_shared<LateCompiler>(
+          kernel, program.runtime().modules,
+          [this](BackgroundPool::Task task) { return run_in_compiler(std::move(task)); })) {
+  program_.runtime().modules.compile_beside(late_);
+}
+
+bool Service::run_in_compiler(BackgroundPool::Task task) {
+  std::lock_guard lock(compiler_mutex_);
+  return compiler_ && compiler_->add(std::move(task));
+}
 
 void Service::stop() {
+  program_.runtime().modules.compile_beside(nullptr);
+  late_->stop();
   followers_.stop();
   std::unique_ptr<BackgroundPool> ended;
   {
@@ -42,12 +54,26 @@ void Service::stop() {
   }
 }
 
-void Service::compile_then(Reply done, std::move_only_function<void(Reply)> next) {
+// A module is held this many times: its bytes, the copy of the compiler, the code that it makes and
+// the input.
+static constexpr size_t kModuleCopies = 4;
+
+void Service::compile_then(const std::string& tenant, size_t bytes, Reply done,
+                           std::move_only_function<void(Reply)> next) {
+  MemoryCharge charge = charge_for(options_.charge, MemoryUse::modules, tenant);
+  if (!charge.resize(bytes * kModuleCopies))
+    return done(fail(Error{Code::exhausted,
+                           "busy",
+                           "modules that wait for the compiler use up the server's memory for them "
+                           "(--memory-budget), or the tenant's share of it: retry later",
+                           {},
+                           true}));
   // Shared: a pool that refuses the task drops it, and then the refusal answers here.
   auto answer = std::make_shared<Reply>(std::move(done));
-  auto task = [answer, next = std::move(next)]() mutable { next(std::move(*answer)); };
-  std::lock_guard lock(compiler_mutex_);
-  if (compiler_ && compiler_->add(std::move(task))) return;
+  auto task = [answer, charge = std::move(charge), next = std::move(next)]() mutable {
+    next(std::move(*answer));
+  };
+  if (run_in_compiler(std::move(task))) return;
   (*answer)(fail(Error{
       Code::exhausted, "busy", "too many modules wait for the compiler: retry later", {}, true}));
 }
@@ -91,7 +117,9 @@ void Service::submit(const Caller& caller, std::string verb, Bytes body, Reply d
   input.caller = caller;
   input.settles = std::move(settles);
   input.once = std::move(once);
-  kernel_.submit(std::move(input), std::move(done));
+  // Blobs run no module, and are large: LateCompiler would keep a copy.
+  if (input.verb == "put_blob") return kernel_.submit(std::move(input), std::move(done));
+  late_->submit(std::move(input), std::move(done));
 }
 
 // Made of the time and a number that this process gives out once.
@@ -115,8 +143,8 @@ Result<WorldRef> Service::world_ref(const WorldId& world_id) const {
   return out;
 }
 
-// World and head come from the snapshot. The manifest comes from the cell cache, which saves
-// parsing it.
+// Everything comes from the snapshot. The cell cache lends the parsed manifest while it holds the
+// version that the snapshot holds; a manifest that was applied since is not the snapshot's.
 Result<WorldSnapshot> Service::open_snapshot(const WorldId& world_id) const {
   WorldSnapshot s{kernel_.snapshot(), world_id, {}, {}, {}};
   TRY(Cell world, s.snapshot.read(world_key(world_id)));
@@ -124,8 +152,12 @@ Result<WorldSnapshot> Service::open_snapshot(const WorldId& world_id) const {
   TRY(s.world, decode_world(world.value()));
   TRY(Cell head, s.snapshot.read(head_key(world_id)));
   TRY(s.head, decode_head(head.value()));
-  TRY(s.loaded, loaded(world_id));
-  if (!s.loaded) return no_definitions(world_id.world);
+  TRY(Cell air, s.snapshot.read(air_key(world_id)));
+  if (!air.exists()) return no_definitions(world_id.world);
+  TRY(Cell newest, kernel_.read(air_key(world_id)));
+  auto decode = [&](BytesView in) { return decode_bundle(in, program_.builtins()); };
+  const Cell& same = newest.version == air.version ? newest : air;
+  TRY(s.loaded, same.as<LoadedManifest>(decode));
   return s;
 }
 

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/memory_budget.h"
 #include "faces/worlds/program.h"
 #include "faces/worlds/service/followers.h"
+#include "faces/worlds/service/late_compiler.h"
 #include "faces/worlds/store/reads.h"
 #include "kernel/work_queue.h"
 #include "runtime/background.h"
@@ -26,6 +28,7 @@ struct FaceOptions {
       environment{};
   wasm::Limits limits{};  // default of new worlds
   std::string version{};  // of the server
+  ChargeFor charge{};     // counts modules that wait for the compiler
 };
 
 // One consistent view of a world.
@@ -202,6 +205,7 @@ class Service {
   Followers& followers() { return followers_; }
   // Callers that wait for records are answered. Waits for the compilation that runs.
   void stop();
+  ~Service() { stop(); }
 
  private:
   void submit(const Caller& caller, std::string verb, Bytes body, Reply done,
@@ -209,10 +213,14 @@ class Service {
   Result<Bytes> stored_value(const std::string& tenant, const SecretDef& secret,
                              uint64_t version) const;
   // Runs `next` on a thread where compilation may take long. `done` is `next`'s own answer; it gets
-  // the error when too many modules wait already.
-  void compile_then(Reply done, std::move_only_function<void(Reply)> next);
+  // the error when too many modules wait already, or too many bytes of them.
+  void compile_then(const std::string& tenant, size_t bytes, Reply done,
+                    std::move_only_function<void(Reply)> next);
   void create_planned(const Caller& caller, NewWorld world, Reply done);
   Result<CreateWorld> plan_world(const std::string& tenant, const NewWorld& world) const;
+  Result<void> check_exports(const std::string& tenant, const LoadedManifest& loaded,
+                             const std::map<std::string, Bytes>& given) const;
+  Result<void> check_proposal(const WorldId& world_id, std::string_view patch) const;
   void put_all(const Caller& caller, std::vector<Bytes> blobs, Done<void> done);
   Result<ForkWorld> plan_fork(const WorldSnapshot& source, NewFork fork);
   Result<void> add_records(const WorldSnapshot& source, bool stub_receipts, ForkWorld& out) const;
@@ -224,8 +232,15 @@ class Service {
   FaceOptions options_;
   std::atomic<uint64_t> made_{0};
   Followers followers_;
+  bool run_in_compiler(BackgroundPool::Task task);
+  // Removes the pointers to the records that a compaction removed, page by page: the records are
+  // read from a snapshot of before. Pointers that are left by a crash are skipped by readers.
+  struct Unpointing;
+  void unpoint(const std::shared_ptr<Unpointing>& work);
+
   std::mutex compiler_mutex_;
   std::unique_ptr<BackgroundPool> compiler_;  // null after stop()
+  std::shared_ptr<LateCompiler> late_;        // shared with the modules and with its tasks
 };
 
 // An intent's hash as "sha256:hex" or as the bare hex.

@@ -11,10 +11,12 @@ void Service::put_blob(const Caller& caller, Bytes bytes, Reply done) {
     return submit(caller, "put_blob", std::move(bytes), std::move(done));
   if (auto accepted = wasm::check_upload(bytes); !accepted)
     return done(fail(std::move(accepted.error())));
-  compile_then(std::move(done), [this, caller, bytes = std::move(bytes)](Reply answer) mutable {
-    program_.runtime().modules.warm(bytes);
-    submit(caller, "put_blob", std::move(bytes), std::move(answer));
-  });
+  const size_t size = bytes.size();
+  compile_then(caller.tenant, size, std::move(done),
+               [this, caller, bytes = std::move(bytes)](Reply answer) mutable {
+                 program_.runtime().modules.warm(bytes);
+                 submit(caller, "put_blob", std::move(bytes), std::move(answer));
+               });
 }
 
 Result<Bytes> Service::blob(const std::string& tenant, BytesView digest) const {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "faces/worlds/air/entrypoints.h"
 #include "faces/worlds/air/normalize.h"
 #include "faces/worlds/service/service.h"
+#include "faces/worlds/store/notes.h"
 #include "faces/worlds/store/world_journal.h"
 #include "json/text.h"
 #include "wasm/inspect.h"
@@ -86,6 +88,7 @@ Result<LoadedManifest> Service::load_stored(const std::string& tenant,
     }
   }
   TRY(Manifest parsed, parse_manifest(manifest));
+  fill_hashes(parsed, extra, program_.builtins());
   const FindNode given_node = finder(extra);
   return load(
       parsed,
@@ -95,6 +98,30 @@ Result<LoadedManifest> Service::load_stored(const std::string& tenant,
         return parse_node(node);
       },
       program_.builtins());
+}
+
+// A module whose bytes are neither given nor stored is left alone: its steps fail until they are.
+Result<void> Service::check_exports(const std::string& tenant, const LoadedManifest& loaded,
+                                    const std::map<std::string, Bytes>& given) const {
+  for (const auto& [name, entrypoints] : entrypoints_of(loaded)) {
+    const Module* module = loaded.module(name);
+    if (program_.runtime().modules.is_native(name) || module->def.runtime != "wasm") continue;
+    Bytes stored;
+    auto brought = given.find(name);
+    if (brought == given.end()) {
+      if (module->def.artifact == kNoHash) continue;
+      TRY(Bytes digest, parse_hash(module->def.artifact));
+      auto found = blob(tenant, digest);
+      if (!found) continue;
+      stored = std::move(*found);
+    }
+    auto checked =
+        wasm::check_module(brought == given.end() ? stored : brought->second, entrypoints);
+    if (checked) continue;
+    checked.error().message = "module '" + name + "': " + checked.error().message;
+    return fail(std::move(checked.error()));
+  }
+  return {};
 }
 
 Result<CreateWorld> Service::plan_world(const std::string& tenant, const NewWorld& world) const {
@@ -107,8 +134,6 @@ Result<CreateWorld> Service::plan_world(const std::string& tenant, const NewWorl
   for (const auto& [name, wasm] : world.modules) {
     options.artifacts[name] = hash_text(sha256(wasm));
     TRY_OK(wasm::check_upload(wasm));
-    // Compiles the module now, so that the first event does not wait for it.
-    program_.runtime().modules.warm(wasm);
   }
   auto authored = [&]() -> Result<LoadedManifest> {
     TRY(Authored air, author(*world.air, program_.builtins(), options));
@@ -116,6 +141,10 @@ Result<CreateWorld> Service::plan_world(const std::string& tenant, const NewWorl
   };
   TRY(LoadedManifest loaded, world.air ? authored() : load_stored(tenant, world.manifest));
   TRY_OK(check_modules(loaded, options.artifacts));
+  TRY_OK(check_exports(tenant, loaded, world.modules));
+  // Compiles the modules now, so that the first event does not wait for them.
+  for (const auto& [name, wasm] : world.modules)
+    program_.runtime().modules.warm(wasm);
   out.bundle = encode_bundle(loaded.manifest, loaded.nodes);
   return out;
 }
@@ -139,9 +168,13 @@ void Service::create_world(const Caller& caller, NewWorld world, Reply done) {
   if (!is_world_id(world.id))
     return done(bad("world_id takes letters, digits, '-', '_' and '.', at most 128 of them"));
   if (world.modules.empty()) return create_planned(caller, std::move(world), std::move(done));
-  compile_then(std::move(done), [this, caller, world = std::move(world)](Reply answer) mutable {
-    create_planned(caller, std::move(world), std::move(answer));
-  });
+  size_t bytes = 0;
+  for (const auto& [name, wasm] : world.modules)
+    bytes += wasm.size();
+  compile_then(caller.tenant, bytes, std::move(done),
+               [this, caller, world = std::move(world)](Reply answer) mutable {
+                 create_planned(caller, std::move(world), std::move(answer));
+               });
 }
 
 // The modules go into the store first, then the world is created.
@@ -163,13 +196,57 @@ void Service::take_snapshot(const Caller& caller, const std::string& world, Repl
   submit(caller, "snapshot", world, std::move(done));
 }
 
+struct Service::Unpointing {
+  Caller caller;
+  std::string world;
+  ReadSnapshot snapshot;
+  uint64_t next, to;  // records that are left
+};
+
 void Service::compact(const Caller& caller, const std::string& world, uint64_t through,
                       Reply done) {
   Bytes body;
   Writer w(body);
   w.str(world);
   w.uint(through);
-  submit(caller, "compact", std::move(body), std::move(done));
+  auto work =
+      std::make_shared<Unpointing>(Unpointing{caller, world, kernel_.snapshot(), 0, through + 1});
+  submit(caller, "compact", std::move(body),
+         [this, work, done = std::move(done)](Result<Answer> answer) mutable {
+           if (answer) run_in_compiler([this, work] { unpoint(work); });
+           done(std::move(answer));
+         });
+}
+
+void Service::unpoint(const std::shared_ptr<Unpointing>& work) {
+  // Pointers and bytes of one turn.
+  constexpr size_t kPointers = 2000, kBytes = 256 * 1024;
+  const WorldId world_id{work->caller.tenant, work->world};
+  std::vector<Bytes> pointers;
+  size_t bytes = 0;
+  auto read = work->snapshot.rows(
+      kProgram, records_prefix(world_id),
+      [&](BytesView key, BytesView note) {
+        const uint64_t seq = read_ordered64(key.substr(key.size() - 8));
+        if (seq >= work->to || pointers.size() >= kPointers || bytes >= kBytes) return false;
+        each_pointer(note, [&](BytesView pointer) {
+          bytes += pointer.size();
+          pointers.emplace_back(pointer);
+        });
+        work->next = seq + 1;
+        return true;
+      },
+      record_row(world_id, work->next));
+  if (!read || pointers.empty()) return;
+  Bytes body;
+  Writer w(body);
+  w.str(work->world);
+  w.uint(pointers.size());
+  for (const Bytes& pointer : pointers)
+    w.str(pointer);
+  submit(work->caller, "unpoint", std::move(body), [this, work](Result<Answer> answer) {
+    if (answer) run_in_compiler([this, work] { unpoint(work); });
+  });
 }
 
 Result<uint64_t> Service::snapshot_by_height(const WorldSnapshot& s, uint64_t height) const {

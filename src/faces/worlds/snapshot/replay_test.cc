@@ -209,7 +209,31 @@ TEST_F(ReplayTest, a_snapshot_writes_what_changed_and_drops_deleted_cells) {
   EXPECT_EQ(stage.head("w").completed, 0u);
 }
 
-// case 176, case 180
+// case 176: a snapshot waits for queued work. Its caller is told to retry meanwhile.
+TEST_F(ReplayTest, a_snapshot_is_taken_only_after_queued_work_ran) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  // 80 events, each of which emits 16 to one cell: more steps than one turn takes.
+  const StepOutput inner = output({}, {}, std::vector<Event>(16, event_to("t/Deaf@1", "sink")));
+  stage.holds = true;
+  ASSERT_TRUE(go("a", output({}, {}, std::vector<Event>(80, event_to("t/Half@1", "mid", inner)))));
+  ASSERT_GT(stage.head("w").queued, 0u);
+  const Bytes before = stage.dump("w");
+  auto early = stage.say("snapshot", "w");
+  ASSERT_FALSE(early);
+  EXPECT_TRUE(early.error().is(kWorldBusy));
+  EXPECT_EQ(stage.dump("w"), before);
+  while (!stage.held.empty())
+    stage.deliver_next();
+  stage.holds = false;
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  EXPECT_EQ(stage.kinds("w").back(), "snapshot");
+  // The fork begins at the snapshot and runs no record again.
+  const std::string id = fork(stage.head("w").height);
+  EXPECT_EQ(stage.log(id, "t/deaf@1", key_of("sink")).size(), 1280u);
+  EXPECT_EQ(stage.dump(id), stage.dump("w"));
+}
+
+// case 180
 TEST_F(ReplayTest, equal_worlds_have_equal_snapshots) {
   ASSERT_TRUE(stage.create("w", test_air()));
   for (const char* id : {"b", "a", "c"})
@@ -262,6 +286,44 @@ TEST_F(ReplayTest, compaction_drops_a_prefix_and_heights_go_on) {
   auto r = json::parse(stage.http("GET", "/v1/worlds/w/journal").body);
   EXPECT_EQ(r->find("entries")->array().front().find("seq")->as_int64(), 3);
   EXPECT_EQ(stage.head("w").height, 5u);
+}
+
+// Rows that point to the records up to and including `through`, and to later ones.
+std::pair<size_t, size_t> pointers(const Stage& stage, uint64_t through) {
+  size_t old = 0, kept = 0;
+  EXPECT_TRUE(
+      stage.snapshot().rows(kProgram, prefix({"x", "t", "w"}), [&](BytesView key, BytesView) {
+        ++(read_ordered64(key.substr(key.size() - 8)) <= through ? old : kept);
+        return true;
+      }));
+  return {old, kept};
+}
+
+TEST_F(ReplayTest, compaction_removes_the_pointers_to_the_records_it_removed) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  for (int i = 0; i < 1500; ++i)
+    ASSERT_TRUE(go("a" + std::to_string(i)));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  const uint64_t through = stage.head("w").height - 2;
+  ASSERT_TRUE(go("later"));
+  const auto before = pointers(stage, through);
+  EXPECT_GE(before.first, 3000u) << "more than one turn removes";
+  ASSERT_GT(before.second, 0u);
+  EXPECT_EQ(
+      stage.http("POST", "/v1/worlds/w/compact", R"({"through":)" + std::to_string(through) + "}")
+          .status,
+      200);
+  for (int i = 0; i < 500 && pointers(stage, through).first; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(pointers(stage, through), (std::pair<size_t, size_t>(0, before.second)));
+  EXPECT_EQ(stage.verify_all().difference, "");
+  // Nobody removes pointers to records that are kept.
+  Bytes body;
+  Writer w(body);
+  w.str("w");
+  w.uint(1);
+  w.str("e" + ordered64(through + 1));
+  EXPECT_EQ(stage.say("unpoint", body).error().code, Code::invalid);
 }
 
 }  // namespace

@@ -7,9 +7,27 @@
 namespace pawl::worlds {
 namespace {
 
-using Routing = WorldTest;
+// Notes each step before it is run: the schema of the workflow's event, and the event's word.
+struct Noting final : NativeModule {
+  explicit Noting(std::shared_ptr<Words> to) : steps(std::move(to)) {}
+  Result<Bytes> step(std::string_view entrypoint, BytesView input) const override {
+    TRY(StepInput in, decode_input(input));
+    TRY(Value event, cbor::decode(in.event.value));
+    const Value* inner = event.find("$value");
+    steps->push_back(in.event.schema + " " + std::string(inner->text_or("word", "-")));
+    return Scripted().step(entrypoint, input);
+  }
+  std::shared_ptr<Words> steps;  // shared with the test
+};
 
-using Mailbox = WorldTest;
+struct Routing : WorldTest {
+  // Steps in the order in which they ran. The journal is run again at the end, after the members of
+  // the test are gone, so the module shares them.
+  std::shared_ptr<Words> steps = std::make_shared<Words>();
+  void note_steps() { stage.modules.add("t/scripted@1", std::make_unique<Noting>(steps)); }
+};
+
+using Mailbox = Routing;
 
 // case 49, case 50, case 153
 TEST_F(Routing, an_event_that_does_not_fit_its_schema_leaves_no_record) {
@@ -80,6 +98,25 @@ TEST_F(Routing, short_and_tagged_forms_give_the_same_event) {
   EXPECT_EQ(stage.log("v", "t/main@1", key_of("a")), (Words{"Do", "Do", "Do"}));
 }
 
+// case 141
+TEST_F(Routing, subscribers_of_one_event_run_in_the_order_of_the_manifest) {
+  note_steps();
+  for (const bool teller_first : {false, true}) {
+    json::Value air = test_air();
+    json::Array& routes = air.array().back().find("routing")->find("subscriptions")->array();
+    const json::Value to_teller = *json::parse(R"({"event":"t/Do@1","workflow":"t/teller@1"})");
+    routes.insert(teller_first ? routes.begin() : routes.end(), to_teller);
+    const std::string world = teller_first ? "first" : "last";
+    ASSERT_TRUE(stage.create(world, air));
+    steps->clear();
+    ASSERT_TRUE(stage.send(world, "t/Do@1", tell("a")));
+    EXPECT_EQ(*steps, teller_first ? (Words{"t/TellEvent@1 -", "t/Event@1 -"})
+                                   : (Words{"t/Event@1 -", "t/TellEvent@1 -"}));
+    EXPECT_EQ(stage.log(world, "t/main@1", key_of("a")), Words{"Do"});
+    EXPECT_EQ(stage.log(world, "t/teller@1", ""), Words{"Do"});
+  }
+}
+
 // case 142
 TEST_F(Routing, the_same_workflow_subscribed_twice_runs_twice) {
   json::Value air = test_air();
@@ -92,6 +129,7 @@ TEST_F(Routing, the_same_workflow_subscribed_twice_runs_twice) {
 
 // case 159
 TEST_F(Mailbox, ready_cells_take_turns_and_each_keeps_its_order) {
+  note_steps();
   std::vector<Event> events;
   auto word = [](const std::string& schema, const std::string& id, const std::string& w) {
     return Event{schema, cbor::encode(cbor::Map{{"id", id}, {"word", w}}), {}};
@@ -102,7 +140,8 @@ TEST_F(Mailbox, ready_cells_take_turns_and_each_keeps_its_order) {
   ASSERT_TRUE(go("a", output({}, {}, events)));
   EXPECT_EQ(log("flood", "t/half@1"), (Words{"f0", "f1", "f2", "f3", "f4"}));
   // The single event ran second: after one step of the flooded cell, not after five.
-  EXPECT_EQ(stage.cell("w", "t/deaf@1", key_of("one")).status, InstanceStatus::running);
+  EXPECT_EQ(*steps, (Words{"t/Event@1 -", "t/HalfEvent@1 f0", "t/DeafEvent@1 d", "t/HalfEvent@1 f1",
+                           "t/HalfEvent@1 f2", "t/HalfEvent@1 f3", "t/HalfEvent@1 f4"}));
 }
 
 TEST_F(Mailbox, deliveries_beyond_a_turns_budget_run_in_further_turns) {

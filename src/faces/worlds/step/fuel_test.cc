@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "faces/worlds/stage_test.h"
+#include "wasm/test_module.h"
 
 namespace pawl::worlds {
 namespace {
@@ -36,7 +37,7 @@ struct Fuel : testing::Test {
     auto r = stage.http("POST", "/v1/worlds",
                         R"({"world_id":"w","limits":)" + limits + R"(,"air":)" +
                             json::print(test_air()) + R"(,"modules":{"t/scripted@1":")" +
-                            base64("some module") + "\"}}");
+                            base64(wasm::step_and_trap()) + "\"}}");
     ASSERT_EQ(r.status, 201) << r.body;
   }
   Event event(const std::string& id) { return {"t/Do@1", cbor::encode(tell(id, {})), {}}; }

@@ -16,9 +16,11 @@ struct Destination {
   To to;
 };
 constexpr std::array<Destination, 2> kDestinations{
-    {{kTimerEffect, To::clock}, {"sys/http.request@1", To::member}}};
+    {{kTimerEffect, To::clock}, {kHttpEffect, To::member}}};
 
-To destination_of(std::string_view effect) {
+To destination_of(std::string_view effect, const Manifest& manifest) {
+  const auto& external = manifest.external_effects;
+  if (std::find(external.begin(), external.end(), effect) != external.end()) return To::worker;
   for (const Destination& row : kDestinations)
     if (row.effect == effect) return row.to;
   return To::worker;
@@ -50,8 +52,8 @@ std::unexpected<Error> bad_params(const Error& error) {
 
 }  // namespace
 
-bool is_done_here(std::string_view effect) {
-  return is_internal_effect(effect) || destination_of(effect) != To::worker;
+bool is_done_here(std::string_view effect, const Manifest& manifest) {
+  return is_internal_effect(effect) || destination_of(effect, manifest) != To::worker;
 }
 
 Result<Bytes> Intents::canonical_params(const EmittedEffect& emitted,
@@ -126,7 +128,7 @@ Result<void> Intents::open(const PendingIntent& intent, CellEdit& cell) {
 
 Result<void> Intents::offer(const PendingIntent& intent) {
   Effect effect{effect_id(turn_.id, hex(intent.intent)),
-                destination_of(intent.identity.effect),
+                destination_of(intent.identity.effect, turn_.loaded().manifest),
                 std::string(kProgram),
                 turn_.id.tenant,
                 intent.identity.effect,

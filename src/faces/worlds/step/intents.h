@@ -39,6 +39,6 @@ class Intents {
 };
 
 // True for effects that this process performs itself; false for those that wait for an executor.
-bool is_done_here(std::string_view effect);
+bool is_done_here(std::string_view effect, const Manifest& manifest);
 
 }  // namespace pawl::worlds

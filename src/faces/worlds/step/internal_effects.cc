@@ -29,7 +29,7 @@ Result<Patch> patch_of(const Governance& governance, Blobs& blobs, const Value& 
     return governance.compile(text);
   }
   TRY(Value compiled, cbor::decode(given.bytes));
-  return parse_patch(plain_json(compiled));
+  return governance.compile(plain_json(compiled));
 }
 
 // Effects on workspace trees, which need only the store.
@@ -225,6 +225,12 @@ std::optional<Bytes> InternalEffects::recorded_refusal(BytesView intent) const {
   return std::move(receipt->payload);
 }
 
+// A replay that cannot give the answer that was recorded lacks a blob: nothing else can be missing.
+bool InternalEffects::was_answered(BytesView intent) const {
+  auto receipt = receipt_of(turn_.recorded_here());
+  return receipt && receipt->intent == intent && receipt->status == "ok";
+}
+
 Result<void> InternalEffects::answer(const PendingIntent& intent) {
   TRY(Value params, cbor::decode(intent.params));
   auto answer = run(intent.identity.effect, params);
@@ -238,6 +244,8 @@ Result<void> InternalEffects::answer(const PendingIntent& intent) {
                     "effect manager error: more than " + std::to_string(kMaxWaitingBytes) +
                         " bytes of answers would wait for their steps");
   }
+  if (!answer && was_answered(intent.intent))
+    return fail(Code::corrupt, "journal.error", "journal.error: " + answer.error().message);
   if (!answer) {
     receipt.status = "error";
     receipt.payload =

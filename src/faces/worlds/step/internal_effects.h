@@ -26,6 +26,7 @@ class InternalEffects {
   static const Row kRows[];
   Result<cbor::Value> run(std::string_view effect, const cbor::Value& params);
   std::optional<Bytes> recorded_refusal(BytesView intent) const;
+  bool was_answered(BytesView intent) const;
 
   cbor::Value read_meta() const;
   Result<cbor::Value> blob_put(const cbor::Value& params);

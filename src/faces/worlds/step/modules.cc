@@ -25,6 +25,28 @@ Result<wasm::Runner*> Modules::runner(const Module& module) const {
   return runner_;
 }
 
+Result<void> Modules::check_ready(wasm::Runner& runner, const Module& module, BytesView hash,
+                                  const wasm::Fetch& fetch) const {
+  const std::shared_ptr<ModuleCompiler> compiler = compiler_.load();
+  if (!compiler || runner.is_ready(hash)) return {};
+  if (compiler->begin(hash)) {
+    auto wasm = fetch();
+    if (!wasm) {
+      compiler->give_up(hash);
+      return fail(std::move(wasm.error()));
+    }
+    if (!compiler->compile(hash, *std::move(wasm)))
+      return fail(Error{Code::unavailable,
+                        "busy",
+                        "too many modules wait for the compiler: retry later",
+                        {},
+                        true});
+  }
+  return fail(Error{Code::unavailable, "MODULE_COMPILING",
+                    "module '" + module.def.name + "' is being compiled: retry later", hex(hash),
+                    true});
+}
+
 Result<Bytes> Modules::run(const Module& module, std::string_view entrypoint, BytesView input,
                            const wasm::Limits& limits, const wasm::Fetch& fetch,
                            wasm::UsedFuel& used) const {
@@ -33,6 +55,7 @@ Result<Bytes> Modules::run(const Module& module, std::string_view entrypoint, By
     return native->second->step(entrypoint, input);
   TRY(wasm::Runner * r, runner(module));
   TRY(Bytes hash, parse_hash(module.def.artifact));
+  TRY_OK(check_ready(*r, module, hash, fetch));
   TRY(wasm::Outcome outcome, r->call(hash, fetch, entrypoint, input, limits, used));
   return std::move(outcome.output);
 }
@@ -43,6 +66,7 @@ Result<bool> Modules::migrates(const Module& module, const wasm::Fetch& fetch) c
   if (module.def.artifact == kNoHash || module.def.runtime != "wasm") return false;
   TRY(wasm::Runner * r, runner(module));
   TRY(Bytes hash, parse_hash(module.def.artifact));
+  TRY_OK(check_ready(*r, module, hash, fetch));
   return r->has_export(hash, fetch, "migrate");
 }
 

@@ -111,8 +111,9 @@ Result<void> Settlement::check_receipt(const PendingIntent& intent, IntentReceip
 
 Result<void> Settlement::check_signature(const PendingIntent& intent,
                                          const IntentReceipt& receipt) const {
-  if (turn_.shadow || is_done_here(intent.identity.effect)) return {};
-  for (const auto& [effect, key] : turn_.loaded().manifest.executor_keys) {
+  const Manifest& manifest = turn_.loaded().manifest;
+  if (turn_.shadow || is_done_here(intent.identity.effect, manifest)) return {};
+  for (const auto& [effect, key] : manifest.executor_keys) {
     if (effect != intent.identity.effect) continue;
     auto public_key = unbase64(key);
     if (public_key && verify_ed25519(*public_key, signed_bytes(receipt), receipt.signature))

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "faces/worlds/program.h"
+#include "faces/worlds/stage_test.h"
 
 namespace pawl::worlds {
 namespace {
@@ -149,6 +149,27 @@ TEST(verbs, an_event_and_a_secret_keep_their_bytes) {
             "02"
             "017a");
   EXPECT_EQ(decode_send("x").error().reason, "journal.error");
+}
+
+// case 31
+TEST(model, cell_keys_have_the_bytes_and_hashes_of_the_vectors) {
+  Schemas schemas;
+  const json::Value all = vector_file("cell_keys.json");
+  std::set<std::string> forms;
+  for (const json::Value& v : all.find("vectors")->array()) {
+    const json::Value& in = *v.find("input");
+    const json::Value& expect = *v.find("expect");
+    // The vector without a type is the one cell of an unkeyed workflow: its key has no bytes.
+    Bytes key;
+    if (const json::Value* type = in.find("key_type")) {
+      forms.insert(type->object().begin()->name);
+      key = cbor::canonical(*normalize(to_cbor(*in.find("json")), **parse_type(*type), schemas));
+      EXPECT_EQ(hex(key), expect.string_or("key_bytes_hex"));
+    }
+    EXPECT_EQ(hash_text(sha256(key)), expect.string_or("key_hash"));
+    EXPECT_EQ(instance_id("com.acme/w@1", key), expect.string_or("instance_id"));
+  }
+  EXPECT_EQ(forms, (std::set<std::string>{"nat", "record", "text", "uuid"}));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@ namespace pawl::worlds {
 namespace {
 
 // The first byte of a note, which says how to read the rest (docs/formats/worlds.md).
-constexpr char kRecord = 'r', kEvent = 'e', kCompaction = 'c';
+constexpr char kRecord = 'r', kEvent = 'e', kCompaction = 'c', kUnpointing = 'u';
 
 Writer begin(Bytes& out, char kind, const WorldId& world_id, uint64_t seq) {
   Writer w(out);
@@ -103,29 +103,23 @@ Bytes encode_compaction(const WorldId& world_id, uint64_t from, uint64_t to) {
   return out;
 }
 
-// A note that cannot be read leaves no rows.
-void put_rows(BytesView note, ViewRows& rows) {
-  Reader r(note);
-  const char form = static_cast<char>(r.u8());
-  const BytesView tenant = r.str(), world = r.str();
-  const uint64_t seq = r.uint();
-  // Only the records go. Rows that point to them stay, and readers skip them by `retained_from`.
-  if (form == kCompaction) {
-    const uint64_t to = r.uint();
-    const WorldId world_id{std::string(tenant), std::string(world)};
-    for (uint64_t at = seq; r.ok() && at < to; ++at)
-      rows.erase(record_row(world_id, at));
-    return;
-  }
-  if (!r.ok()) return;
+Bytes encode_unpointing(const WorldId& world_id, const std::vector<Bytes>& pointers) {
+  Bytes out;
+  Writer w = begin(out, kUnpointing, world_id, 0);
+  w.uint(pointers.size());
+  for (const Bytes& pointer : pointers)
+    w.str(pointer);
+  return out;
+}
+
+// The same keys as index_prefix() makes, built in one buffer. `r` is after the seq of the note.
+template <class Visit>
+static void visit_pointers(char form, uint64_t seq, Reader& r, Visit&& visit) {
   const Bytes at = ordered64(seq);
-  rows.put(prefix({"j", tenant, world}).append(at), note);
-  // The same keys as index_prefix() makes, built in one buffer.
-  Bytes pointer = prefix({"x", tenant, world});
-  const size_t lead = pointer.size();
+  Bytes pointer;
   auto point = [&](BytesView kind, BytesView what, BytesView further = {}) {
-    pointer.resize(lead);
-    rows.put(pointer.append(kind).append(1, '\0').append(what).append(further).append(at), {});
+    pointer.assign(kind).append(1, '\0').append(what).append(further).append(at);
+    visit(BytesView(pointer));
   };
   if (form == kRecord) {
     r.str();
@@ -142,6 +136,47 @@ void put_rows(BytesView note, ViewRows& rows) {
     const BytesView workflow = r.str();
     point("c", cell_name(workflow, {}), r.boolean() ? own : r.str());
   }
+}
+
+void each_pointer(BytesView note, const std::function<void(BytesView pointer)>& visit) {
+  Reader r(note);
+  const char form = static_cast<char>(r.u8());
+  r.str();
+  r.str();
+  const uint64_t seq = r.uint();
+  if (r.ok() && (form == kRecord || form == kEvent)) visit_pointers(form, seq, r, visit);
+}
+
+// A note that cannot be read leaves no rows.
+void put_rows(BytesView note, ViewRows& rows) {
+  Reader r(note);
+  const char form = static_cast<char>(r.u8());
+  const BytesView tenant = r.str(), world = r.str();
+  const uint64_t seq = r.uint();
+  // Only the records go. Rows that point to them go later, and readers skip them by
+  // `retained_from`.
+  if (form == kCompaction) {
+    const uint64_t to = r.uint();
+    const WorldId world_id{std::string(tenant), std::string(world)};
+    for (uint64_t at = seq; r.ok() && at < to; ++at)
+      rows.erase(record_row(world_id, at));
+    return;
+  }
+  if (!r.ok()) return;
+  Bytes pointer = prefix({"x", tenant, world});
+  const size_t lead = pointer.size();
+  if (form == kUnpointing) {
+    for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+      pointer.resize(lead);
+      rows.erase(pointer.append(r.str()));
+    }
+    return;
+  }
+  rows.put(prefix({"j", tenant, world}).append(ordered64(seq)), note);
+  visit_pointers(form, seq, r, [&](BytesView one) {
+    pointer.resize(lead);
+    rows.put(pointer.append(one), {});
+  });
 }
 
 Result<Bytes> record_of(BytesView row) {
