@@ -7,8 +7,8 @@
 #include "faces/processes/grpc/services.h"
 #include "faces/worlds/face.h"
 #include "faces/worlds/grpc/executors.h"
+#include "faces/worlds/outgoing.h"
 #include "json/text.h"
-#include "net/fetch.h"
 #include "pawl/version.h"
 #include "server/http/detached_peer.h"
 
@@ -33,24 +33,6 @@ class ByProgram final : public Outbox {
   std::map<std::string, Outbox*> to_;
 };
 
-// Sends the HTTP requests of worlds.
-class Outgoing final : public worlds::HttpClient {
- public:
-  explicit Outgoing(int timeout_seconds) : fetcher_(4, timeout_seconds) {}
-  void send(worlds::HttpCall call,
-            std::move_only_function<void(Result<worlds::HttpReply>)> done) override {
-    net::Fetch fetch{std::move(call.method), std::move(call.url), std::move(call.headers),
-                     std::move(call.body), call.allow_private};
-    fetcher_.send(std::move(fetch), [done = std::move(done)](Result<wire::Response> r) mutable {
-      if (!r) return done(fail(std::move(r.error())));
-      done(worlds::HttpReply{r->status, std::move(r->headers), std::move(r->body)});
-    });
-  }
-
- private:
-  net::Fetcher fetcher_;
-};
-
 // Threads for lists and other reads that take long, and how many of those may wait; a quarter of
 // the waiting ones may be of one tenant.
 static constexpr size_t kLongReadThreads = 3;
@@ -58,7 +40,7 @@ static constexpr size_t kWaitingLongReads = 2000;
 
 struct Faces::All {
   BackgroundThreads background;  // first: the faces use it until they are destroyed
-  std::unique_ptr<Outgoing> outgoing;
+  std::unique_ptr<worlds::Outgoing> outgoing;
   std::unique_ptr<processes::Face> processes;
   std::unique_ptr<processes::GrpcServices> processes_grpc;
   std::unique_ptr<entities::Face> entities;
@@ -210,7 +192,7 @@ Faces::Faces(const server::Config& config, const Programs& programs, Shard& shar
       shard, all_->background,
       lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
                              config.list("lifecycle-origins")});
-  all_->outgoing = std::make_unique<Outgoing>(
+  all_->outgoing = std::make_unique<worlds::Outgoing>(
       static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
   worlds::FaceOptions of_worlds = world_options(config);
   of_worlds.charge = charge;

@@ -34,5 +34,6 @@ std::span<const Command> worker_commands();
 std::span<const Command> entity_commands();
 std::span<const Command> lifecycle_commands();
 std::span<const Command> world_commands();
+std::span<const Command> world_folder_commands();
 
 }  // namespace pawl::cli
