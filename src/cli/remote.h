@@ -30,6 +30,7 @@ std::string query(const std::vector<std::pair<std::string_view, std::string>>& p
 std::span<const Command> process_commands();
 std::span<const Command> operator_commands();
 std::span<const Command> job_commands();
+std::span<const Command> schedule_commands();
 std::span<const Command> worker_commands();
 std::span<const Command> entity_commands();
 std::span<const Command> lifecycle_commands();

@@ -29,6 +29,8 @@ std::vector<wire::Route> Face::routes() {
                      incident_routes, batch_routes})
     for (wire::Route& row : rows(service_))
       out.push_back(std::move(row));
+  for (wire::Route& row : schedule_routes(schedules_))
+    out.push_back(std::move(row));
   return out;
 }
 

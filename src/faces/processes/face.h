@@ -2,6 +2,7 @@
 // The processes face: a service with its HTTP routes. Its program is in run/program.h.
 
 #include "faces/processes/run/program.h"
+#include "faces/processes/schedule/schedules.h"
 #include "faces/processes/service.h"
 #include "wire/route.h"
 
@@ -11,13 +12,14 @@ class Face {
  public:
   Face(KernelAccess& kernel, WorkQueue& work, QuarantineAccess quarantine = {},
        ServiceOptions options = {})
-      : service_(kernel, work, std::move(quarantine), options) {}
+      : service_(kernel, work, std::move(quarantine), options), schedules_(kernel) {}
   std::vector<wire::Route> routes();
   std::vector<wire::Dialect> dialects() const;
   Service& service() { return service_; }
 
  private:
   Service service_;
+  Schedules schedules_;
 };
 
 // The routes of each resource.
@@ -27,5 +29,6 @@ std::vector<wire::Route> job_routes(Service& service);
 std::vector<wire::Route> operator_routes(Service& service);
 std::vector<wire::Route> incident_routes(Service& service);
 std::vector<wire::Route> batch_routes(Service& service);
+std::vector<wire::Route> schedule_routes(Schedules& schedules);
 
 }  // namespace pawl::processes

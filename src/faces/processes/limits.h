@@ -62,4 +62,31 @@ inline constexpr int64_t kRateSlackMs = 50;
 // The longest wait of a poll.
 inline constexpr int64_t kMaxWaitMs = 60'000;
 
+// Schedules of one tenant: each has a timer and wakes the kernel when it is due.
+inline constexpr size_t kMaxSchedules = 1'000;
+// A schedule as JSON, with its variables: its cell is written with every run.
+inline constexpr size_t kScheduleBytes = 64 * 1024;
+inline constexpr size_t kScheduleIdBytes = 256;
+// Items of each list of a calendar.
+inline constexpr size_t kCalendarItems = 500;
+// The shortest interval: shorter ones are a queue, not a schedule.
+inline constexpr int64_t kMinIntervalSeconds = 1;
+// Days in which a next run is looked for: "29 February on a Monday" comes after 28 years.
+inline constexpr int64_t kSearchDays = 366 * 29;
+// A run that begins later than this after it was due was missed; the catch-up policy decides.
+inline constexpr int64_t kLateSeconds = 60;
+// Missed runs that are caught up: the newest ones, and none that was due longer ago.
+inline constexpr size_t kCatchUpRuns = 1'000;
+inline constexpr int64_t kCatchUpSeconds = 7 * 24 * 3600;
+// Runs that one turn starts; the rest follows in further turns.
+inline constexpr size_t kRunsPerTurn = 20;
+// Runs that wait for the run before them. A further one is skipped.
+inline constexpr size_t kQueuedRuns = 100;
+// Runs that a schedule remembers: older ones are overwritten.
+inline constexpr size_t kRememberedRuns = 100;
+// Instances of one schedule whose end it waits for.
+inline constexpr size_t kTrackedInstances = 100;
+// Runs that one request for the next runs computes.
+inline constexpr size_t kShownRuns = 100;
+
 }  // namespace pawl::processes

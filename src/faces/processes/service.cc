@@ -30,7 +30,7 @@ void Service::restore_pauses() {
 
 // The cells of all tenants together begin with '~' where a tenant's cells have the tenant's name: a
 // tenant of such a name would write among them.
-static Result<void> check_tenant(std::string_view tenant) {
+Result<void> check_tenant(std::string_view tenant) {
   if (!tenant.starts_with('~')) return {};
   return fail(Code::invalid, "BAD_TENANT",
               "tenant \"" + std::string(tenant.substr(0, 64)) +

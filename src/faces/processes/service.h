@@ -73,6 +73,9 @@ struct ServiceOptions {
   bool strict_leases = false;
 };
 
+// Refuses tenants whose names begin with '~', which is where the cells of all tenants are.
+Result<void> check_tenant(std::string_view tenant);
+
 // The lease that a worker asks for: 30 seconds when it names none, at most a day.
 inline Time lease_of(int64_t seconds) {
   return (seconds <= 0 ? 30 : std::min<int64_t>(seconds, 24 * 3600)) * kSecond;

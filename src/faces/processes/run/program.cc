@@ -3,6 +3,7 @@
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/run/slots.h"
+#include "faces/processes/schedule/verbs.h"
 #include "faces/processes/state/job.h"
 #include "json/merge.h"
 #include "json/text.h"
@@ -153,6 +154,7 @@ Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Def
                     " bytes as JSON: keep large content elsewhere and pass a reference");
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains))
     TRY_OK(chain(instance, definition, note));
+  if (is_final(instance.status)) TRY_OK(end_run(*this, instance.id));
   return put(std::move(instance), std::move(note));
 }
 
@@ -400,6 +402,10 @@ Result<Bytes> timer(TurnContext& context) {
     TRY_OK(Slots(context.turn, of_limit->tenant).wake(*of_limit));
     return Bytes();
   }
+  if (auto of_schedule = parse_schedule_timer(context.input.settles)) {
+    TRY_OK(run_schedule(context, *of_schedule));
+    return Bytes();
+  }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
   context.tenant = id.tenant;
   auto execution = parse_ordinal_id(id.execution_id);
@@ -432,6 +438,9 @@ constexpr Verb kVerbs[] = {
     {verb::pause_definition, pause_definition},
     {verb::pause_type, pause_type},
     {verb::chain, chain_on},
+    {verb::put_schedule, put_schedule},
+    {verb::operate_schedule, operate_schedule},
+    {verb::next_run, next_run},
 };
 
 }  // namespace

@@ -5,6 +5,9 @@
 //   processes\0 tenant \0 v \0 id \0 version   one version: its document
 //   processes\0 tenant \0 i \0 id              an instance
 //   processes\0 tenant \0 w \0 id \0 instance  the chain of this instance waits for definition id
+//   processes\0 tenant \0 c \0 id              a schedule
+//   processes\0 tenant \0 h \0 id \0 slot      one of the last runs of a schedule
+//   processes\0 tenant \0 y \0 instance        a queued run of a schedule waits for this instance
 //   processes\0 ~paused \0 tenant \0 job type  a paused job type
 
 #include "faces/processes/state/instance.h"
