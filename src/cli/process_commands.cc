@@ -167,7 +167,11 @@ static Result<int> start(const Args& args) {
     TRY(instance, wait_until_over(*client, std::string(instance.string_or("id")),
                                   args.seconds("timeout", 60)));
   }
-  show(args, instance, [&] { print_instance(instance); });
+  show(args, instance, [&] {
+    if (instance.find("existing"))
+      fmt::print("the business key has an instance already; nothing was started\n");
+    print_instance(instance);
+  });
   return instance.string_or("status") == "FAILED" ? kFailed : kDone;
 }
 
@@ -240,6 +244,20 @@ static Result<int> instance_history(const Args& args) {
     for (const auto& e : items.array())
       fmt::print("{}\n", json::print(e));
   });
+  return kDone;
+}
+
+static Result<int> instance_query(const Args& args) {
+  TRY(auto client, client_of(args));
+  TRY(std::string id, word(args, 0, "the instance"));
+  std::string path = fmt::format("/pawl/v1/processes/instances/{}/queries", percent_encode(id));
+  if (args.words.size() > 1) {
+    TRY(json::Value answer, client->call("GET", path + "/" + percent_encode(args.words[1])));
+    show(args, answer, [&] { fmt::print("{}\n", json::print(member(answer, "value"))); });
+    return kDone;
+  }
+  TRY(json::Value answer, client->call("GET", path));
+  show(args, answer, [&] { print_table(member(answer, "items"), {"name", "value", "error"}); });
   return kDone;
 }
 
@@ -320,6 +338,11 @@ static constexpr Command kProcessCommands[] = {
      "list the events of an instance",
      {kServer, kToken},
      instance_history},
+    {"instance query",
+     "INSTANCE [NAME]",
+     "evaluate a stored query of an instance's definition, or all of them",
+     {kServer, kToken},
+     instance_query},
     {"instance watch",
      "INSTANCE",
      "print an instance whenever it changes, until it has ended",

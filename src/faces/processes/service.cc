@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/outcome_collector.h"
 #include "faces/processes/run/walk.h"
 #include "json/text.h"
 
@@ -212,17 +213,51 @@ void Service::pause_type(Submitter submitter, const std::string& job_type, bool 
 uint64_t Service::poll(Poll poll, JobsDone done) {
   Time lease = poll.lease;
   poll.program = kProgram;
-  return work_.poll(std::move(poll), [lease,
+  Caller caller{poll.tenant, poll.worker, ""};
+  return work_.poll(std::move(poll), [this, lease, caller = std::move(caller),
                                       done = std::move(done)](std::vector<Leased> leased) mutable {
     std::vector<PolledJob> jobs;
     jobs.reserve(leased.size());
+    bool timed = false;
     for (const Leased& l : leased) {
       auto job = decode_job(l.effect->body);
-      if (job)
-        jobs.push_back({std::move(*job), l.effect->queue, l.effect->id, l.until - lease, l.until});
+      if (!job) continue;
+      timed = timed || !job->attempt_timeout.empty();
+      jobs.push_back({std::move(*job), l.effect->queue, l.effect->id, l.until - lease, l.until});
     }
-    done(std::move(jobs));
+    if (!timed) return done(std::move(jobs));
+    begin_attempts(caller, std::move(jobs), std::move(done));
   });
+}
+
+// A worker sees a job with a timeout when its timer is durable: no crash leaves an attempt without
+// one. A job whose timer cannot be set is given back.
+void Service::begin_attempts(const Caller& caller, std::vector<PolledJob> jobs, JobsDone done) {
+  std::vector<size_t> timed;
+  std::vector<AttemptCommand> commands;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i].job.attempt_timeout.empty()) continue;
+    timed.push_back(i);
+    commands.push_back({jobs[i].job.id, caller.user});
+  }
+  auto answer = [this, timed, jobs = std::move(jobs),
+                 done = std::move(done)](OutcomeCollector::Outcomes outcomes) mutable {
+    std::vector<bool> refused(jobs.size());
+    for (size_t i = 0; i < timed.size(); ++i)
+      refused[timed[i]] = !outcomes[i];
+    std::vector<PolledJob> out;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      if (refused[i])
+        work_.release(jobs[i].effect_id);
+      else
+        out.push_back(std::move(jobs[i]));
+    }
+    done(std::move(out));
+  };
+  auto collector = OutcomeCollector::create(commands.size(), std::move(answer));
+  for (size_t i = 0; i < commands.size(); ++i)
+    submit({caller}, verb::attempt, std::move(commands[i]),
+           OutcomeCollector::callback(collector, i));
 }
 
 Result<Service::FoundJob> Service::find_job(std::string_view tenant,

@@ -197,6 +197,7 @@ class Service {
   template <class Command>
   void submit(Submitter submitter, std::string_view verb, Command command, Done done);
   void send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded, Done done);
+  void begin_attempts(const Caller& caller, std::vector<PolledJob> jobs, JobsDone done);
   bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
   void restore_pauses();
   // Returns how many were released.

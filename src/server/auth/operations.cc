@@ -66,6 +66,8 @@ constexpr Operation kProcesses[] = {
     {"POST", "/pawl/v1/processes/definitions/{id}/resume", processes_operate},
     {"POST", "/pawl/v1/processes/job-types/{type}/pause", processes_operate},
     {"POST", "/pawl/v1/processes/job-types/{type}/resume", processes_operate},
+    {"GET", "/pawl/v1/processes/instances/{id}/queries", processes_read},
+    {"GET", "/pawl/v1/processes/instances/{id}/queries/{name}", processes_read},
     {"POST", "/pawl/v1/processes/instances/{id}/restart", processes_operate},
     {"POST", "/pawl/v1/processes/instances/{id}/{operation}", processes_operate},
     {"POST", "/pawl/v1/processes/bulk/{operation}", processes_operate},

@@ -173,7 +173,10 @@ WorkflowEngineService::Reactor* WorkflowEngineService::StartInstance(
         if (in->has_fairness_key()) start.fairness_key = in->fairness_key();
         verbs_.start(std::move(submitter), std::move(start), std::move(done));
       },
-      [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
+      [out](const Bytes& answer) {
+        out->set_existing(answer.ends_with(kExistingEnd));
+        return fill(out->mutable_instance(), answer);
+      });
 }
 
 WorkflowEngineService::Reactor* WorkflowEngineService::GetInstance(Context* context,

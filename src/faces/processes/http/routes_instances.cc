@@ -14,7 +14,12 @@ void start(Service& service, wire::Request request, wire::Respond respond) {
   if (!body) return respond(refusal(body.error()));
   auto command = start_command(*body);
   if (!command) return respond(refusal(command.error()));
-  service.start(submitter_of(request), std::move(*command), reply_with(std::move(respond), 201));
+  service.start(submitter_of(request), std::move(*command),
+                [respond = std::move(respond)](Result<Bytes> answer) mutable {
+                  if (!answer) return respond(refusal(answer.error()));
+                  int status = start_status(*answer);
+                  respond(ok(status, std::move(*answer)));
+                });
 }
 
 Result<std::string> list(Service& service, const wire::Request& request) {

@@ -74,6 +74,12 @@ void fields(F& f, T& c) {
   if constexpr (std::same_as<F, FieldReader>) f.later(c.fenced);
 }
 
+template <class F, FieldsOf<AttemptCommand> T>
+void fields(F& f, T& c) {
+  f(c.job_id);
+  f(c.worker);
+}
+
 template <class F, FieldsOf<CancelCommand> T>
 void fields(F& f, T& c) {
   f(c.instance_id);
@@ -106,6 +112,11 @@ Bytes encode(const FailCommand& c) {
 }
 Result<FailCommand> decode_fail(BytesView bytes) {
   return decode_fields<FailCommand>(bytes, kWhat);
+}
+
+Bytes encode(const AttemptCommand& c) { return encode_fields(c); }
+Result<AttemptCommand> decode_attempt(BytesView bytes) {
+  return decode_fields<AttemptCommand>(bytes, kWhat);
 }
 
 Bytes encode(const CancelCommand& c) { return encode_fields(c); }

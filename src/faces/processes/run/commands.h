@@ -13,8 +13,12 @@ inline constexpr std::string_view upload = "upload", deploy = "deploy",
                                   complete = "complete", fail = "fail", task = "task",
                                   signal = "signal", cancel = "cancel", operate = "operate",
                                   pause_definition = "pause-definition", pause_type = "pause-type",
-                                  timer = "timer", chain = "chain";
+                                  timer = "timer", chain = "chain", attempt = "attempt";
 }  // namespace verb
+
+// The end of the answer to a start that returned an instance which has the business key already.
+// No other answer ends so: inside texts the quotes are escaped.
+inline constexpr std::string_view kExistingEnd = R"(,"existing":true})";
 
 struct UploadCommand {
   json::Value document;
@@ -54,6 +58,13 @@ struct FailCommand {
 };
 Bytes encode(const FailCommand& c);
 Result<FailCommand> decode_fail(BytesView bytes);
+
+// A worker has taken a job whose attempts have a timeout.
+struct AttemptCommand {
+  std::string job_id, worker;
+};
+Bytes encode(const AttemptCommand& c);
+Result<AttemptCommand> decode_attempt(BytesView bytes);
 
 struct CancelCommand {
   std::string instance_id, reason;

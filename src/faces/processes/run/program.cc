@@ -111,6 +111,15 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
     return fail(Code::not_found, "NO_STEP",
                 "definition \"" + c.definition_id + "\" version " + std::to_string(version) +
                     " has no step \"" + c.at_step + "\"");
+  TRY(InstancePtr holder, key_holder(*definition, c.business_key, c.previous_id));
+  if (holder && c.previous_id.empty() &&
+      definition->key_policy->conflict == KeyPolicy::Conflict::return_existing) {
+    existing = true;
+    if (used) {
+      TRY(*used, this->definition(holder->definition_id, holder->version));
+    }
+    return holder;
+  }
   std::string refused = chain_refused();
   // An instance that starts within its workflow has variables that the workflow made.
   if (definition->input_schema && c.at_step.empty()) {
@@ -151,6 +160,7 @@ Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Def
     return fail(Code::too_large, "VARIABLES_TOO_LARGE",
                 "the variables of an instance may have " + std::to_string(kVariablesBytes) +
                     " bytes as JSON: keep large content elsewhere and pass a reference");
+  TRY_OK(update_key(instance, definition, status_before));
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains))
     TRY_OK(chain(instance, definition, note));
   return put(std::move(instance), std::move(note));
@@ -259,7 +269,10 @@ Result<Bytes> start(TurnContext& context) {
   context.reason = command->reason;
   std::shared_ptr<const Definition> definition;
   TRY(InstancePtr instance, context.start(*command, &definition));
-  return instance_json(*instance, *definition);
+  std::string answer = instance_json(*instance, *definition);
+  if (!context.existing) return answer;
+  answer.pop_back();
+  return answer.append(kExistingEnd);
 }
 
 void merge_deep_into(Walk& walk, const Variables& result) {
@@ -340,6 +353,39 @@ Result<Bytes> fail_job(TurnContext& context) {
   return Bytes();
 }
 
+// Begins the time of an attempt. A job that has ended meanwhile needs none.
+Result<Bytes> attempt(TurnContext& context) {
+  TRY(auto command, command<AttemptCommand>(context.input, decode_attempt));
+  TRY(OrdinalId job, parse_job_id(command->job_id));
+  TRY_OK(walk_instance(
+      context, job.instance_id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        TRY(const Token* token, job_token(instance, command->job_id, job.ordinal));
+        if (!token || instance.suspended) return false;
+        if (!definition.steps[token->step].attempt_timeout) return false;
+        walk.begin_attempt(*walk.token(token->execution), command->worker);
+        return true;
+      }));
+  return Bytes();
+}
+
+Result<void> expire_attempt(TurnContext& context, const AttemptId& id) {
+  context.tenant = id.tenant;
+  TRY(OrdinalId job, parse_job_id(id.job_id));
+  return walk_instance(
+      context, job.instance_id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        TRY(const Token* token, job_token(instance, id.job_id, job.ordinal));
+        if (!token || token->leases != id.lease) return false;
+        const Step& step = definition.steps[token->step];
+        walk.fail_job(token->execution,
+                      "AttemptTimedOut: step \"" + step.id + "\" had no result within " +
+                          step.attempt_timeout_text,
+                      true);
+        return true;
+      });
+}
+
 std::unexpected<Error> finished(const Instance& instance) {
   return fail(
       Code::conflict, "INSTANCE_FINISHED",
@@ -400,6 +446,10 @@ Result<Bytes> timer(TurnContext& context) {
     TRY_OK(Slots(context.turn, of_limit->tenant).wake(*of_limit));
     return Bytes();
   }
+  if (auto of_attempt = parse_attempt_timer(context.input.settles)) {
+    TRY_OK(expire_attempt(context, *of_attempt));
+    return Bytes();
+  }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
   context.tenant = id.tenant;
   auto execution = parse_ordinal_id(id.execution_id);
@@ -432,6 +482,7 @@ constexpr Verb kVerbs[] = {
     {verb::pause_definition, pause_definition},
     {verb::pause_type, pause_type},
     {verb::chain, chain_on},
+    {verb::attempt, attempt},
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ class Program final : public pawl::Program {
 using InstancePtr = std::shared_ptr<const Instance>;
 
 inline constexpr Reason kNoInstance{"NO_INSTANCE"};
+inline constexpr Reason kKeyTaken{"BUSINESS_KEY_TAKEN"};
 
 // One turn of the program and what all its walks share.
 class TurnContext final : public EffectSink {
@@ -36,6 +37,7 @@ class TurnContext final : public EffectSink {
   std::string tenant;
   std::string reason{};  // the reason that an operator gave
   WalkBudget budget{};
+  bool existing = false;   // see start()
   size_t chained = 0;      // instances that were chained in this turn
   size_t chain_depth = 0;  // instances that were chained before this turn without a wait
   // The first failure of a limiter, which close() returns: sinks cannot fail.
@@ -45,7 +47,18 @@ class TurnContext final : public EffectSink {
   Result<std::shared_ptr<const Definition>> definition(std::string_view id, uint32_t version);
   // Refuses with kNoInstance when there is none.
   Result<std::shared_ptr<const Instance>> instance(std::string_view id);
-  // Starts an instance and the instances that are chained to it; returns the first one.
+  // The other instance that keeps the business key; null when it is free. An instance that has
+  // ended gives its key to its successor.
+  Result<InstancePtr> key_holder(const Definition& definition, std::string_view business_key,
+                                 std::string_view successor_of);
+  // Refuses with kKeyTaken when another instance has the key.
+  Result<void> take_key(const Instance& instance, const Definition& definition);
+  Result<void> release_key(const Instance& instance);
+  // Takes the key of an instance that begins or goes on, and releases that of one that has ended.
+  Result<void> update_key(const Instance& instance, const Definition& definition,
+                          uint8_t status_before);
+  // Starts an instance and the instances that are chained to it; returns the first one. `existing`
+  // is true afterwards when the policy of its business key returned another one instead.
   // An instance that is chained to `ended` has its priority and fairness key unless its own
   // definition sets them.
   Result<InstancePtr> start(const StartCommand& command, std::shared_ptr<const Definition>* used,

@@ -51,6 +51,8 @@ class Walk {
   // The next attempt has a new id, so that a late or repeated result of this one finds no job.
   void fail_job(uint32_t execution, const std::string& reason, bool retryable,
                 NextAttempt next = NextAttempt::new_job);
+  // A worker has taken the job of a step with an attemptTimeout: its time begins now.
+  void begin_attempt(Token& token, const std::string& worker);
   void fail(uint32_t execution, const std::string& reason);
   void cancel(const std::string& reason);
   void pause();
@@ -108,7 +110,8 @@ class Walk {
   void fire_join(std::vector<Token>::iterator waiting, const Scope& scope);
   void end_instance(uint32_t step);
   void drop_effects(Token& token);
-  void withdraw_job(const Token& token);
+  void drop_attempt(Token& token);
+  void withdraw_job(Token& token);
   // Withdraws jobs and timers, and keeps the remaining time of each timer.
   void suspend();
   // Offers the jobs and timers again and enters the steps of held tokens.

@@ -133,7 +133,8 @@ void Walk::offer(const Token& token, const Step& step, Time not_before,
           step.id,
           step.retries - std::min(step.retries, token.tries),
           token.entered,
-          variables};
+          variables,
+          step.attempt_timeout_text};
   Effect effect{.id = job_effect_id(job.id, token.tries),
                 .to = To::worker,
                 .program = std::string(kProgram),
@@ -171,7 +172,27 @@ void Walk::drop_effects(Token& token) {
   token.limit.reset();
 }
 
-void Walk::withdraw_job(const Token& token) {
+void Walk::begin_attempt(Token& token, const std::string& worker) {
+  const Step& step = definition_.steps[token.step];
+  if (!step.attempt_timeout || instance_.suspended) return;
+  // A lease that ended without a result: the next worker has the whole time.
+  drop_attempt(token);
+  token.attempt_due = add(now_, *step.attempt_timeout);
+  effects_.open({.id = attempt_timer_id(tenant_, id_of(token.job), ++token.leases),
+                 .to = To::clock,
+                 .program = std::string(kProgram),
+                 .tenant = tenant_,
+                 .due = token.attempt_due});
+  record_event("attempt began at worker \"" + worker + "\"", step.id);
+}
+
+void Walk::drop_attempt(Token& token) {
+  if (!std::exchange(token.attempt_due, 0)) return;
+  effects_.withdraw(attempt_timer_id(tenant_, id_of(token.job), token.leases));
+}
+
+void Walk::withdraw_job(Token& token) {
+  drop_attempt(token);
   std::string effect_id = job_effect_id(id_of(token.job), token.tries);
   if (token.limit)
     effects_.withdraw_limited(*token.limit, effect_id);

@@ -30,6 +30,9 @@ Key awaited_key(std::string_view tenant, std::string_view id, std::string_view i
 Key awaited_prefix(std::string_view tenant, std::string_view id) {
   return prefix({kProgram, tenant, "w", id});
 }
+Key unique_key(std::string_view tenant, std::string_view id, std::string_view business_key) {
+  return key({kProgram, tenant, "u", id, business_key});
+}
 // Not below the tenant: the start of the server reads the pauses of all tenants in one scan.
 Key paused_type_key(std::string_view tenant, std::string_view job_type) {
   return key({kProgram, "~paused", tenant, job_type});

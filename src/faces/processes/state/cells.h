@@ -5,6 +5,7 @@
 //   processes\0 tenant \0 v \0 id \0 version   one version: its document
 //   processes\0 tenant \0 i \0 id              an instance
 //   processes\0 tenant \0 w \0 id \0 instance  the chain of this instance waits for definition id
+//   processes\0 tenant \0 u \0 id \0 key      the instance that has a unique business key
 //   processes\0 ~paused \0 tenant \0 job type  a paused job type
 
 #include "faces/processes/state/instance.h"
@@ -19,6 +20,8 @@ Key instance_key(std::string_view tenant, std::string_view instance_id);
 Key awaited_key(std::string_view tenant, std::string_view definition_id,
                 std::string_view instance_id);
 Key awaited_prefix(std::string_view tenant, std::string_view definition_id);
+Key unique_key(std::string_view tenant, std::string_view definition_id,
+               std::string_view business_key);
 Key paused_type_key(std::string_view tenant, std::string_view job_type);
 Key paused_prefix();  // of all tenants
 

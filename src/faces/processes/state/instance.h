@@ -60,6 +60,10 @@ struct Token {
   };
   std::vector<ArmedTimer> timers{};
   std::optional<LimitUse> limit{};  // the limit that the job is under
+  // SERVICE_TASK with an attemptTimeout: how often a worker has taken the job, and when the open
+  // timer of the current attempt is due (0: none is open).
+  uint32_t leases = 0;
+  Time attempt_due = 0;
 };
 
 struct Scope {
