@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What users of other engines expect of processes, on a real server: many callers at the same moment, kill -9, and hostile input.
 The journal must verify at the end of each part."""
-import os, sys, threading, time
+import http.client, os, sys, threading, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -132,8 +132,77 @@ def an_attempt_ends_in_time_also_after_a_crash(call, server):
     check('all have ended', call('GET', '/v1/instances?definitionId=many&status=COMPLETED')[1]['total'] == 40)
 
 
+def no_signal_is_lost_or_taken_twice(call, server):
+    """Senders and instances of the same keys race, and the server is killed in between: afterwards every acknowledged signal was taken
+    once or is kept."""
+    call.upload(definition('s', task(job_type='before', nextStep='w'), wait_step(signal='go', correlationKey='key')))
+    sent, lost = set(), threading.Event()
+
+    def send(n):
+        try:
+            for i in range(40):
+                status, got = call('POST', f'{PATH}/signals', {'name': 'go', 'correlationKey': str(i % 4), 'variables': {'got': f'{n}-{i}'}})
+                if status in (200, 202):
+                    sent.add(f'{n}-{i}')
+        except (OSError, http.client.HTTPException):
+            lost.set()
+
+    def work(n):
+        try:
+            for i in range(30):
+                call('POST', '/v1/instances', {'definitionId': 's', 'variables': {'key': i % 4}})
+                for job in call.poll('before', 5):
+                    call.complete(job['id'])
+        except (OSError, http.client.HTTPException):
+            lost.set()
+    killer = threading.Timer(0.25, server.kill)
+    killer.start()
+    at_once(6, lambda n: send(n) if n % 2 else work(n))
+    killer.join()
+    check('the server died under load', lost.is_set())
+    server.start()
+    at_once(6, lambda n: send(n + 10) if n % 2 else work(n))
+    kept = [s['variables']['got'] for s in call('GET', f'{PATH}/signals?pageSize=1000')[1]['items']]
+    _, done = call('GET', '/v1/instances?definitionId=s&status=COMPLETED&pageSize=1000')
+    taken = [i['variables']['got'] for i in done['items'] or []]
+    check(f'each signal is taken or kept once: {len(kept)} kept, {len(taken)} taken', len(set(kept + taken)) == len(kept + taken))
+    check(f'no acknowledged signal is lost: {sent - set(kept + taken)}', sent <= set(kept + taken))
+    check('some were taken', taken)
+    _, waiting = call('GET', '/v1/instances?definitionId=s&status=WAITING&pageSize=1000')
+    held = {s['correlationKey'] for s in call('GET', f'{PATH}/signals?pageSize=1000')[1]['items']}
+    check('nobody waits while a signal for it is kept', not any(str(i['variables']['key']) in held for i in waiting['items'] or []))
+
+
+def a_signal_and_a_timer_race(call, server):
+    """Exactly one of them continues the WAIT. A signal that came too late is kept."""
+    late = {'type': 'TIMER', 'duration': 'PT0.5S', 'interrupting': True, 'targetStepId': 'late'}
+    call.upload(definition('r', wait_step(signal='race', boundaryEvents=[late]), {'id': 'late', 'name': 'l', 'type': 'TRANSFORMATION', 'transformations': {'late': True}, 'nextStep': 'end'}))
+    ids = [call.start('r', businessKey=f'r{n}') for n in range(12)]
+    time.sleep(0.42)
+    got = at_once(12, lambda n: (time.sleep(n * 0.01), call('POST', f'{PATH}/signals', {'name': 'race', 'correlationKey': f'r{n}'}))[1])
+    for n, id in enumerate(ids):
+        live.until(lambda: call.status(id) == 'COMPLETED', f'{id} ends')
+        late = call('GET', f'/v1/instances/{id}')[1]['variables'].get('late', False)
+        check(f'signal {got[n]} and timer {late}', (got[n][0] == 202) == late)
+
+
+def hostile_signals_are_refused(call, server):
+    for body in (b'{', b'[]', b'"x"', {'name': 7}, {'name': 'n' * 513}, {'name': 'a', 'ttl': 'P1000000000Y'}, {'name': 'a', 'ttl': '-PT1S'}, {'name': 'a', 'variables': 1},
+                 {'name': 'a', 'correlationKey': {}}, {'name': 'a', 'ttl': ['P1D']}):
+        status, got = call('POST', f'{PATH}/signals', body)
+        check(f'{body} is refused: {status} {got}', status == 400 and got.get('reason'))
+    status, _ = call('POST', f'{PATH}/signals', {'name': 'a', 'variables': {'x': 'y' * (4 << 20)}})
+    check(f'variables that are too large: {status}', status == 413)
+    for path in ('/signals/none', '/signals/' + 'x' * 600, '/signals/%00'):
+        check(f'DELETE {path}', call('DELETE', PATH + path)[0] in (404, 400))
+    check('nothing is kept', call('GET', f'{PATH}/signals')[1]['items'] == [])
+
+
+PARTS = (one_of_many_starts_has_the_key, an_attempt_ends_in_time_also_after_a_crash, no_signal_is_lost_or_taken_twice, a_signal_and_a_timer_race, hostile_signals_are_refused)
+
+
 def main():
-    live.run_parts([served(part) for part in (one_of_many_starts_has_the_key, an_attempt_ends_in_time_also_after_a_crash)])
+    live.run_parts([served(part) for part in PARTS])
     return live.report()
 
 

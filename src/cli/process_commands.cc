@@ -180,9 +180,43 @@ static Result<int> signal_it(const Args& args) {
   TRY(std::string step, word(args, 1, "the WAIT step"));
   TRY(json::Object variables, pairs(args.all("var")));
   json::Value body(std::move(variables));
-  return post_to(
-      args, fmt::format("/v1/instances/{}/signals/{}", percent_encode(id), percent_encode(step)),
-      &body, "signalled");
+  return post_to(args,
+                 fmt::format("/v1/instances/{}/signals/{}{}", percent_encode(id),
+                             percent_encode(step), args.has("keep") ? "?keep=true" : ""),
+                 &body, args.has("keep") ? "signalled, or kept for the step" : "signalled");
+}
+
+static Result<int> publish(const Args& args) {
+  TRY(auto client, client_of(args));
+  TRY(std::string name, word(args, 0, "the name of the signal"));
+  TRY(json::Object variables, pairs(args.all("var")));
+  json::Object body;
+  body.add("name", name);
+  body.add("correlationKey", args.get("key"));
+  if (args.has("ttl")) body.add("ttl", args.get("ttl"));
+  body.add("variables", std::move(variables));
+  json::Value request(std::move(body));
+  TRY(json::Value answer, client->call("POST", "/pawl/v1/processes/signals", &request));
+  show(args, answer, [&] {
+    if (answer.find("instanceId"))
+      fmt::print("delivered to {} at {}\n", answer.string_or("instanceId"),
+                 answer.string_or("stepId"));
+    else
+      fmt::print("kept until {}\n", answer.string_or("until"));
+  });
+  return kDone;
+}
+
+static Result<int> signals(const Args& args) {
+  TRY(auto client, client_of(args));
+  TRY(json::Value list, client->call("GET", "/pawl/v1/processes/signals" +
+                                                query({{"name", args.get("name")},
+                                                       {"correlationKey", args.get("key")}})));
+  show(args, list, [&] {
+    print_table(member(list, "items"),
+                {"id", "name", "correlationKey", "at", "until", "variables"});
+  });
+  return kDone;
 }
 
 static Result<int> cancel(const Args& args) {
@@ -308,7 +342,28 @@ static constexpr Command kProcessCommands[] = {
       {"wait", v::none(), "wait until the instance has ended"},
       {"timeout", v::seconds(), "how long --wait waits (default 60)"}},
      start},
-    {"signal", "INSTANCE STEP", "resume a WAIT step", {kServer, kToken, kVar}, signal_it},
+    {"signal",
+     "INSTANCE STEP",
+     "resume a WAIT step",
+     {kServer, kToken, kVar, {"keep", v::none(), "keep the signal when the step is not open yet"}},
+     signal_it},
+    {"publish",
+     "SIGNAL",
+     "resume the WAIT step that has waited longest for a signal, or keep the signal",
+     {kServer,
+      kToken,
+      kVar,
+      {"key", v::text("KEY"), "correlation key, by default the business key of the instance"},
+      {"ttl", v::text("DURATION"), "how long the signal is kept, as PT1H (default P1D)"}},
+     publish},
+    {"signals",
+     "",
+     "list signals that are kept",
+     {kServer,
+      kToken,
+      {"name", v::text("SIGNAL"), "only with this name"},
+      {"key", v::text("KEY"), "only with this correlation key"}},
+     signals},
     {"cancel", "INSTANCE", "end an instance", {kServer, kToken, kReason}, cancel},
     {"instance list",
      "",

@@ -131,6 +131,24 @@ void Service::complete_task(Submitter submitter, ResultCommand command, Done don
 void Service::signal(Submitter submitter, ResultCommand command, Done done) {
   submit(std::move(submitter), verb::signal, std::move(command), std::move(done));
 }
+void Service::publish(Submitter submitter, PublishCommand command, Done done) {
+  if (command.name.empty() || command.name.size() > kNameBytes)
+    return done(fail(Code::invalid, "BAD_SIGNAL",
+                     "the name of a signal has 1 to " + std::to_string(kNameBytes) + " bytes"));
+  if (command.key.size() > kBusinessKeyBytes)
+    return done(fail(Code::invalid, "BAD_CORRELATION_KEY",
+                     "correlationKey may have " + std::to_string(kBusinessKeyBytes) + " bytes"));
+  if (command.variables->text.size() > kVariablesBytes)
+    return done(fail(Code::too_large, "VARIABLES_TOO_LARGE",
+                     "the variables of a signal may have " + std::to_string(kVariablesBytes) +
+                         " bytes as JSON"));
+  submit(std::move(submitter), verb::publish, std::move(command), std::move(done));
+}
+void Service::drop_signal(Submitter submitter, const std::string& signal_id, Done done) {
+  if (signal_id.size() > kNameBytes)
+    return done(fail(Code::not_found, "NO_SIGNAL", "no such signal: its id is too long"));
+  send(std::move(submitter), verb::drop_signal, signal_id, {}, std::move(done));
+}
 void Service::cancel(Submitter submitter, CancelCommand command, Done done) {
   submit(std::move(submitter), verb::cancel, std::move(command), std::move(done));
 }

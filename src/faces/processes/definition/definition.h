@@ -122,6 +122,10 @@ struct Step {
   std::vector<Timer> timers;
   // SERVICE_TASK, USER_TASK, WAIT: what the variables of a completion must match.
   std::optional<schema::Schema> outputs_schema;
+  // WAIT: the name of the signals that continue it, empty for none. They must have the value of the
+  // expression, or else the business key of the instance.
+  std::string signal;
+  std::optional<expr::Expression> correlation_key;
   std::optional<bool> chains;  // END: overrides the definition's autoStartNextWorkflow
 };
 

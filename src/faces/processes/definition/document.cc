@@ -59,6 +59,8 @@ constexpr Field kStep[] = {
     {"autoStartNextWorkflow", is_flag, "a boolean"},
     {"outputsSchema", is_map, "an object"},
     {"attemptTimeout", is_text, "a string"},
+    {"signal", is_text, "a string"},
+    {"correlationKey", is_text, "a string"},
 };
 constexpr Field kBoundary[] = {{"type", is_text, "a string"},
                                {"duration", is_text, "a string"},
@@ -197,6 +199,7 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   if (const Value* b = member(v, "retryBackoff")) read_backoff(*b, s, where, problems, broken);
   if (!v.string_or("attemptTimeout").empty())
     read_attempt_timeout(*v.find("attemptTimeout"), s, where, broken);
+  read_signal(v, s, where, broken);
   if (const Value* events = member(v, "boundaryEvents")) read_timers(*events, s, where, problems);
   if (const Value* limit = member(v, "limit")) {
     s.limit = read_limit(*limit, where, problems, broken);

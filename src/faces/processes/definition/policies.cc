@@ -53,6 +53,23 @@ std::vector<Query> read_queries(const Value& v, Problems& problems, Problems& br
   return out;
 }
 
+void read_signal(const Value& v, Step& step, const std::string& where, Problems& broken) {
+  step.signal = v.string_or("signal");
+  std::string_view key = v.string_or("correlationKey");
+  if (step.signal.empty() && key.empty()) return;
+  if (step.kind != Kind::wait)
+    broken.push_back(where + ": signal and correlationKey belong to a WAIT");
+  else if (step.signal.empty())
+    broken.push_back(where +
+                     ": correlationKey needs a signal, the name of the signals to wait for");
+  if (step.signal.size() > kNameBytes)
+    broken.push_back(where + ": signal must have at most " + std::to_string(kNameBytes) + " bytes");
+  if (key.empty()) return;
+  step.correlation_key.emplace(key);
+  if (const Error* problem = step.correlation_key->problem())
+    broken.push_back(where + ": correlationKey is not an expression: " + problem->message);
+}
+
 void read_attempt_timeout(const Value& v, Step& step, const std::string& where, Problems& broken) {
   step.attempt_timeout_text = v.string();
   size_t before = broken.size();

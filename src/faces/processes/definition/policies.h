@@ -12,6 +12,8 @@ std::optional<KeyPolicy> read_key_policy(const json::Value& v, Problems& problem
                                          Problems& broken);
 // {"name": "expression"}. Unlike in steps, a text that does not compile is refused.
 std::vector<Query> read_queries(const json::Value& v, Problems& problems, Problems& broken);
+// The members signal and correlationKey of a WAIT.
+void read_signal(const json::Value& v, Step& step, const std::string& where, Problems& broken);
 // The attemptTimeout of a SERVICE_TASK.
 void read_attempt_timeout(const json::Value& v, Step& step, const std::string& where,
                           Problems& broken);

@@ -159,6 +159,8 @@ json::Value step_document(const wf::WorkflowStep& in) {
   if (in.has_outputs_schema())
     out.add("outputsSchema", json::Value(from_struct(in.outputs_schema())));
   add_text(out, "attemptTimeout", in.attempt_timeout());
+  add_text(out, "signal", in.signal());
+  add_text(out, "correlationKey", in.correlation_key());
   return json::Value(std::move(out));
 }
 
@@ -195,6 +197,8 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
   if (const json::Value* schema = in.find("outputsSchema"); schema && schema->is_object())
     to_struct(schema->object(), out->mutable_outputs_schema());
   out->set_attempt_timeout(step.attempt_timeout_text);
+  out->set_signal(step.signal);
+  if (step.correlation_key) out->set_correlation_key(step.correlation_key->text());
 }
 
 }  // namespace

@@ -390,7 +390,8 @@ WorkflowEngineService::Reactor* WorkflowEngineService::SignalWait(Context* conte
                       {.id = in->instance_id(),
                        .step = in->wait_step_id(),
                        .worker = {},
-                       .variables = std::move(*variables)},
+                       .variables = std::move(*variables),
+                       .keep = in->keep()},
                       std::move(done));
       },
       nothing);

@@ -4,6 +4,7 @@
 #include "faces/processes/limits.h"
 #include "faces/processes/run/slots.h"
 #include "faces/processes/state/job.h"
+#include "faces/processes/state/signal.h"
 #include "json/merge.h"
 #include "json/text.h"
 
@@ -179,14 +180,6 @@ InstancePtr TurnContext::put(Instance instance, Note note) {
 
 namespace {
 
-// The command of the input: the object that the service made, or one decoded from the body.
-template <class T, class Decode>
-Result<std::shared_ptr<const T>> command(const Input& input, Decode&& decode) {
-  if (input.decoded) return std::static_pointer_cast<const T>(input.decoded);
-  TRY(T value, decode(input.body));
-  return std::make_shared<const T>(std::move(value));
-}
-
 std::string summary(const std::string& id, uint32_t version, const DefinitionHead::Version& v) {
   std::string out = "{\"id\":\"" + id + "\",\"version\":" + std::to_string(version) + ",\"name\":";
   json::append_string(out, v.name);
@@ -322,13 +315,6 @@ Result<void> walk_job(TurnContext& context, const std::string& job_id, Act&& act
   return done;
 }
 
-// Refuses the result of a job, a user task or a WAIT that the step's outputsSchema does not allow.
-Result<void> check_outputs(TurnContext& context, const Step& step, const Variables& result) {
-  if (!step.outputs_schema) return {};
-  return context.check_schema(*step.outputs_schema, result.object,
-                              "the outputsSchema of step \"" + step.id + "\"");
-}
-
 Result<Bytes> complete(TurnContext& context) {
   TRY(auto command, command<ResultCommand>(context.input, decode_result));
   auto act = [&](Walk& walk, const Token& token, const Step& step) -> Result<void> {
@@ -392,9 +378,25 @@ std::unexpected<Error> finished(const Instance& instance) {
       "instance \"" + instance.id + "\" is already " + std::string(status_name(instance.status)));
 }
 
+Result<void> keep_for_step(Walk& walk, const Instance& instance, uint32_t step,
+                           const VariablesPtr& variables) {
+  size_t bytes = variables->text.size();
+  for (const Instance::KeptSignal& kept : instance.kept_signals)
+    bytes += kept.variables->text.size();
+  if (instance.kept_signals.size() >= kKeptSignalsOfInstance || bytes > kVariablesBytes)
+    return fail(Code::exhausted, "SIGNALS_FULL",
+                "instance \"" + instance.id + "\" keeps " +
+                    std::to_string(instance.kept_signals.size()) + " signals; it may keep " +
+                    std::to_string(kKeptSignalsOfInstance) + " with " +
+                    std::to_string(kVariablesBytes) + " bytes: wait until it takes them");
+  walk.keep_signal(step, variables);
+  return {};
+}
+
 // Completes a parked USER_TASK or WAIT by instance and step.
 Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Code absent) {
   TRY(auto command, command<ResultCommand>(context.input, decode_result));
+  Bytes answer;
   TRY_OK(walk_instance(
       context, command->id,
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
@@ -406,6 +408,12 @@ Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Cod
         // An unknown step is not found, whether or not the instance is finished.
         if (is_final(instance.status) && step != kNoStep) return finished(instance);
         Token* token = step == kNoStep ? nullptr : walk.token_at(step);
+        if (!token && command->keep && step != kNoStep) {
+          TRY_OK(check_outputs(context, definition.steps[step], *command->variables));
+          TRY_OK(keep_for_step(walk, instance, step, command->variables));
+          answer = R"({"kept":true})";
+          return true;
+        }
         if (!token)
           return fail(absent, "NOT_WAITING",
                       "instance \"" + command->id + "\" has no open " + std::string(what) +
@@ -416,7 +424,7 @@ Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Cod
         walk.complete(token->execution);
         return true;
       }));
-  return Bytes();
+  return answer;
 }
 
 Result<Bytes> task(TurnContext& context) {
@@ -448,6 +456,11 @@ Result<Bytes> timer(TurnContext& context) {
   }
   if (auto of_attempt = parse_attempt_timer(context.input.settles)) {
     TRY_OK(expire_attempt(context, *of_attempt));
+    return Bytes();
+  }
+  if (auto of_signal = parse_signal_timer(context.input.settles)) {
+    context.tenant = of_signal->tenant;
+    TRY_OK(expire_signal(context, of_signal->signal_id));
     return Bytes();
   }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
@@ -483,9 +496,17 @@ constexpr Verb kVerbs[] = {
     {verb::pause_type, pause_type},
     {verb::chain, chain_on},
     {verb::attempt, attempt},
+    {verb::publish, publish_signal},
+    {verb::drop_signal, drop_signal},
 };
 
 }  // namespace
+
+Result<void> check_outputs(TurnContext& context, const Step& step, const Variables& result) {
+  if (!step.outputs_schema) return {};
+  return context.check_schema(*step.outputs_schema, result.object,
+                              "the outputsSchema of step \"" + step.id + "\"");
+}
 
 Result<Bytes> manage_definition(TurnContext& context) {
   TRY(json::Value body, json::parse(context.input.body));

@@ -31,6 +31,9 @@ class TurnContext final : public EffectSink {
   Bytes body_of(const std::string& effect_id) override;
   void open_limited(const LimitUse& use, Effect effect) override;
   void withdraw_limited(const LimitUse& use, const std::string& effect_id) override;
+  VariablesPtr subscribe(const Subscription& subscription,
+                         const std::string& execution_id) override;
+  void unsubscribe(const Subscription& subscription, const std::string& execution_id) override;
 
   Turn& turn;
   const Input& input;
@@ -40,7 +43,7 @@ class TurnContext final : public EffectSink {
   bool existing = false;   // see start()
   size_t chained = 0;      // instances that were chained in this turn
   size_t chain_depth = 0;  // instances that were chained before this turn without a wait
-  // The first failure of a limiter, which close() returns: sinks cannot fail.
+  // The first failure of a limiter or a signal, which close() returns: sinks cannot fail.
   Result<void> limits{};
 
   Result<std::shared_ptr<const DefinitionHead>> head(std::string_view definition_id);
@@ -79,6 +82,14 @@ class TurnContext final : public EffectSink {
   std::string chain_refused() const;
 };
 
+// The command of the input: the object that the service made, or one decoded from the body.
+template <class T, class Decode>
+Result<std::shared_ptr<const T>> command(const Input& input, Decode&& decode) {
+  if (input.decoded) return std::static_pointer_cast<const T>(input.decoded);
+  TRY(T value, decode(input.body));
+  return std::make_shared<const T>(std::move(value));
+}
+
 // Loads an instance and its definition, runs `act` on a walk, and writes the instance if it returns
 // true.
 template <class Act>
@@ -100,6 +111,13 @@ Result<Bytes> pause_definition(TurnContext& context);
 Result<Bytes> pause_type(TurnContext& context);
 // Activates a version, retires or deletes a definition.
 Result<Bytes> manage_definition(TurnContext& context);
+// Refuses the result of a job, a user task or a WAIT that the step's outputsSchema does not allow.
+Result<void> check_outputs(TurnContext& context, const Step& step, const Variables& result);
+// Delivers a signal to the WAIT that has waited longest for it, or keeps it.
+Result<Bytes> publish_signal(TurnContext& context);
+// A kept signal is dropped by an operator, or because its time is over.
+Result<Bytes> drop_signal(TurnContext& context);
+Result<void> expire_signal(TurnContext& context, std::string_view signal_id);
 // Continues a chain that did not end in its own turn.
 Result<Bytes> chain_on(TurnContext& context);
 

@@ -1,5 +1,7 @@
 #include "faces/processes/state/instance_parts.h"
 
+#include "json/text.h"
+
 namespace pawl::processes {
 
 namespace {
@@ -42,6 +44,46 @@ void read_attempts(Reader& r, Instance& i) {
   });
 }
 
+bool is_subscribed(const Token& t) { return t.subscription.has_value(); }
+bool has_subscriptions(const Instance& i) {
+  return std::any_of(i.tokens.begin(), i.tokens.end(), is_subscribed);
+}
+void write_subscriptions(Writer& w, const Instance& i) {
+  write_tokens(w, i, is_subscribed, [&](const Token& t) {
+    w.str(t.subscription->name);
+    w.str(t.subscription->key);
+    w.sint(t.subscription->since);
+  });
+}
+void read_subscriptions(Reader& r, Instance& i) {
+  read_tokens(r, i, [&](Token& t) {
+    t.subscription.emplace();
+    t.subscription->name = r.str();
+    t.subscription->key = r.str();
+    t.subscription->since = r.sint();
+  });
+}
+
+bool has_kept_signals(const Instance& i) { return !i.kept_signals.empty(); }
+void write_kept_signals(Writer& w, const Instance& i) {
+  w.uint(i.kept_signals.size());
+  for (const Instance::KeptSignal& kept : i.kept_signals) {
+    w.uint(kept.step);
+    w.str(kept.variables->text);
+  }
+}
+void read_kept_signals(Reader& r, Instance& i) {
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    uint32_t step = static_cast<uint32_t>(r.uint());
+    BytesView text = r.str();
+    auto parsed = json::parse(text, {.max_bytes = text.size() + 1});
+    // Damaged bytes: an empty signal, which changes nothing.
+    json::Object object =
+        parsed && parsed->is_object() ? std::move(parsed->object()) : json::Object();
+    i.kept_signals.push_back({step, make_variables(std::move(object))});
+  }
+}
+
 struct Part {
   uint8_t number;  // stored: append only
   bool (*filled)(const Instance& i);
@@ -50,6 +92,8 @@ struct Part {
 };
 constexpr Part kParts[] = {
     {1, has_attempts, write_attempts, read_attempts},
+    {2, has_subscriptions, write_subscriptions, read_subscriptions},
+    {3, has_kept_signals, write_kept_signals, read_kept_signals},
 };
 
 }  // namespace
