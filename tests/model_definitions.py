@@ -205,7 +205,7 @@ class Maker:
 
     def service(self, next):
         backoff = {'initial': 'PT0.2S', 'multiplier': 2, 'max': 'PT0.3S'} if self.rng.random() < 0.2 else None
-        return self.add('SERVICE_TASK', jobType=self.rng.choice(self.job_types), nextStep=next, retryCount=self.rng.choice([None, 0, 1, 2]), retryBackoff=backoff,
+        return self.add('SERVICE_TASK', jobType=self.rng.choice(self.job_types), nextStep=next, retryCount=self.rng.choice([None, 0, 1, 2]), retryBackoff=backoff, attemptTimeout=self.rng.choice([None, None, 'PT1H']),
                         boundaryEvents=self.timers(next), conditionalNextSteps=self.ways(next))
 
     def user(self, next):

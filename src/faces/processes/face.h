@@ -27,5 +27,7 @@ std::vector<wire::Route> job_routes(Service& service);
 std::vector<wire::Route> operator_routes(Service& service);
 std::vector<wire::Route> incident_routes(Service& service);
 std::vector<wire::Route> batch_routes(Service& service);
+std::vector<wire::Route> query_routes(Service& service);
+std::vector<wire::Route> signal_routes(Service& service);
 
 }  // namespace pawl::processes

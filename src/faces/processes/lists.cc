@@ -296,6 +296,35 @@ Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, const User
   return out;
 }
 
+Result<std::vector<std::pair<std::string, KeptSignal>>> Service::kept_signals(
+    std::string_view tenant, const KeptSignal& like, std::string_view cursor, size_t limit,
+    std::string* next) const {
+  std::vector<std::pair<std::string, KeptSignal>> out;
+  Result<void> decoded;
+  size_t visited = 0, bytes = 0;
+  auto visit = [&](BytesView key, const Cell& cell) {
+    std::string id = parts_of(key).back();
+    if (id <= cursor) return true;
+    auto signal = decode_kept_signal(cell.value());
+    if (!signal) {
+      decoded = fail(std::move(signal.error()));
+      return false;
+    }
+    *next = id;
+    bytes += signal->variables.size();
+    bool fits = (like.name.empty() || like.name == signal->name) &&
+                (like.key.empty() || like.key == signal->key);
+    if (fits) out.emplace_back(std::move(id), std::move(*signal));
+    return ++visited < kMaxVisited && out.size() < limit && bytes < kListBytes;
+  };
+  Key prefix = kept_signal_prefix(tenant);
+  TRY_OK(kernel_.snapshot().scan(prefix, visit, prefix + std::string(cursor)));
+  TRY_OK(decoded);
+  // The scan came to its end.
+  if (visited < kMaxVisited && out.size() < limit && bytes < kListBytes) next->clear();
+  return out;
+}
+
 Result<std::vector<std::pair<std::string, std::string>>> Service::paused_types(
     std::string_view tenant) const {
   std::vector<std::pair<std::string, std::string>> out;

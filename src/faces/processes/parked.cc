@@ -15,6 +15,11 @@ std::optional<EffectOwner> owner_of(std::string_view effect_id) {
     if (!job) return std::nullopt;
     return EffectOwner{limiter->tenant, job->instance_id, "retry", job->ordinal};
   }
+  if (auto attempt = parse_attempt_timer(effect_id)) {
+    auto job = parse_ordinal_id(attempt->job_id);
+    if (!job) return std::nullopt;
+    return EffectOwner{attempt->tenant, job->instance_id, "timer", job->ordinal};
+  }
   if (effect_id.find(':') == std::string_view::npos) {
     auto job = parse_ordinal_id(effect_id.substr(0, effect_id.find('.')));
     if (!job) return std::nullopt;

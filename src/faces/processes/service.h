@@ -11,6 +11,7 @@
 #include "faces/processes/state/job.h"
 #include "faces/processes/state/limiter.h"
 #include "faces/processes/state/note.h"
+#include "faces/processes/state/signal.h"
 #include "kernel/access.h"
 #include "kernel/work_queue.h"
 
@@ -92,6 +93,10 @@ class Service {
   void fail_job(Submitter submitter, FailCommand command, Done done);
   void complete_task(Submitter submitter, ResultCommand command, Done done);
   void signal(Submitter submitter, ResultCommand command, Done done);
+  // By name and correlation key: {"delivered": true, "instanceId", "stepId"} when a WAIT took it,
+  // else {"delivered": false, "id", "until"}.
+  void publish(Submitter submitter, PublishCommand command, Done done);
+  void drop_signal(Submitter submitter, const std::string& signal_id, Done done);
   void cancel(Submitter submitter, CancelCommand command, Done done);
   // An operator's order: {"operation", "instanceId", "stepId"?, "reason"?, ...}, as run/operate.cc
   // reads it. A retry also releases the instance's effects in quarantine.
@@ -178,6 +183,12 @@ class Service {
   Result<std::vector<UserTask>> tasks(std::string_view tenant, const UserTask& like,
                                       std::string_view cursor, size_t limit,
                                       std::string* next) const;
+  // Kept signals by id, oldest first. An empty name or key of `like` does not filter.
+  Result<std::vector<std::pair<std::string, KeptSignal>>> kept_signals(std::string_view tenant,
+                                                                       const KeptSignal& like,
+                                                                       std::string_view cursor,
+                                                                       size_t limit,
+                                                                       std::string* next) const;
   Result<std::vector<std::pair<std::string, std::string>>> paused_types(
       std::string_view tenant) const;
   const InstanceCounts& counts() const { return counts_; }
@@ -197,6 +208,7 @@ class Service {
   template <class Command>
   void submit(Submitter submitter, std::string_view verb, Command command, Done done);
   void send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded, Done done);
+  void begin_attempts(const Caller& caller, std::vector<PolledJob> jobs, JobsDone done);
   bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
   void restore_pauses();
   // Returns how many were released.

@@ -77,6 +77,26 @@ struct Backoff {
   std::optional<Duration> max;
 };
 
+// Which instances of a definition may have the same business key.
+struct KeyPolicy {
+  enum class Unique : uint8_t {
+    running,  // one instance that has not ended
+    always,   // one instance, also after it has ended
+  };
+  enum class Conflict : uint8_t {
+    refuse,           // the start is refused
+    return_existing,  // the start answers with the instance that has the key
+  };
+  Unique unique = Unique::running;
+  Conflict conflict = Conflict::refuse;
+};
+
+// An expression over the variables of an instance, which callers evaluate by its name.
+struct Query {
+  std::string name;
+  expr::Expression expression;
+};
+
 struct Step {
   std::string id, name, type;
   Kind kind = Kind::end;
@@ -86,6 +106,9 @@ struct Step {
   uint32_t retries = 0;
   bool names_retries = false;  // retryCount is given and not 0
   std::optional<Backoff> backoff;
+  // SERVICE_TASK: how long a worker may take for one attempt. The text is as written.
+  std::optional<Duration> attempt_timeout;
+  std::string attempt_timeout_text;
   std::optional<Limit> limit;  // SERVICE_TASK: its own or else that of the definition
   std::vector<Branch> branches;
   std::vector<Output> outputs;
@@ -99,6 +122,10 @@ struct Step {
   std::vector<Timer> timers;
   // SERVICE_TASK, USER_TASK, WAIT: what the variables of a completion must match.
   std::optional<schema::Schema> outputs_schema;
+  // WAIT: the name of the signals that continue it, empty for none. They must have the value of the
+  // expression, or else the business key of the instance.
+  std::string signal;
+  std::optional<expr::Expression> correlation_key;
   std::optional<bool> chains;  // END: overrides the definition's autoStartNextWorkflow
 };
 
@@ -112,6 +139,8 @@ struct Definition {
   std::optional<expr::Expression> priority, fairness_key;
   // The schema that the variables of a start must match.
   std::optional<schema::Schema> input_schema;
+  std::optional<KeyPolicy> key_policy;
+  std::vector<Query> queries;  // in the order of the document
   std::vector<Step> steps;
   // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;

@@ -158,6 +158,9 @@ json::Value step_document(const wf::WorkflowStep& in) {
   if (in.has_decision_table()) out.add("decisionTable", table_document(in.decision_table()));
   if (in.has_outputs_schema())
     out.add("outputsSchema", json::Value(from_struct(in.outputs_schema())));
+  add_text(out, "attemptTimeout", in.attempt_timeout());
+  add_text(out, "signal", in.signal());
+  add_text(out, "correlationKey", in.correlation_key());
   return json::Value(std::move(out));
 }
 
@@ -193,6 +196,9 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
     fill_table(out->mutable_decision_table(), *table);
   if (const json::Value* schema = in.find("outputsSchema"); schema && schema->is_object())
     to_struct(schema->object(), out->mutable_outputs_schema());
+  out->set_attempt_timeout(step.attempt_timeout_text);
+  out->set_signal(step.signal);
+  if (step.correlation_key) out->set_correlation_key(step.correlation_key->text());
 }
 
 }  // namespace
@@ -222,7 +228,7 @@ bool is_json(const wf::WorkflowDefinition& in) {
            std::all_of(rules.begin(), rules.end(),
                        [&](const wf::DecisionTableRule& r) { return values(r.outputs()); });
   };
-  return is_json(in.metadata()) && is_json(in.input_schema()) &&
+  return is_json(in.metadata()) && is_json(in.input_schema()) && is_json(in.business_key()) &&
          std::all_of(in.steps().begin(), in.steps().end(), step);
 }
 
@@ -261,6 +267,11 @@ json::Value to_document(const wf::WorkflowDefinition& in) {
   out.add("steps", json::Value(std::move(steps)));
   if (in.has_metadata()) out.add("metadata", json::Value(from_struct(in.metadata())));
   if (in.has_input_schema()) out.add("inputSchema", json::Value(from_struct(in.input_schema())));
+  if (in.has_business_key()) out.add("businessKey", json::Value(from_struct(in.business_key())));
+  json::Object queries;
+  for (const std::string& key : sorted_keys(in.queries()))
+    queries.add(key, json::Value(in.queries().at(key)));
+  if (!queries.empty()) out.add("queries", json::Value(std::move(queries)));
   return json::Value(std::move(out));
 }
 
@@ -279,6 +290,10 @@ void fill(wf::WorkflowDefinition* out, const Definition& d) {
     to_struct(metadata->object(), out->mutable_metadata());
   if (const json::Value* schema = d.document.find("inputSchema"); schema && schema->is_object())
     to_struct(schema->object(), out->mutable_input_schema());
+  if (const json::Value* policy = d.document.find("businessKey"); policy && policy->is_object())
+    to_struct(policy->object(), out->mutable_business_key());
+  for (const Query& q : d.queries)
+    (*out->mutable_queries())[q.name] = q.expression.text();
 }
 
 // Commands answer with this JSON, so that HTTP needs no second form; gRPC reads it back.

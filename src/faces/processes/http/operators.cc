@@ -117,6 +117,7 @@ json::Value tokens_value(const Instance& i, const Definition& d) {
       o.add("jobId", json::Value(ordinal_id(i.id, t.job)));
       o.add("jobType", json::Value(step.job_type));
       o.add("failedTries", json::Value(static_cast<int64_t>(t.tries)));
+      if (t.attempt_due) o.add("attemptEndsAt", json::Value(rfc3339(t.attempt_due, 6)));
     }
     json::Array timers;
     for (const Token::ArmedTimer& a : t.timers) {

@@ -155,6 +155,11 @@ Result<Bytes> migrate(TurnContext& context, const json::Value& body, std::string
   walk.record_event("migrated from version " + std::to_string(from->version) + " to " +
                     std::to_string(to->version));
   walk.migrate(*from, plan.steps);
+  if (!is_final(instance.status)) {
+    // The policy of the new version holds from now on.
+    if (to->key_policy && !from->key_policy) TRY_OK(context.take_key(instance, *to));
+    if (from->key_policy && !to->key_policy) TRY_OK(context.release_key(instance));
+  }
   TRY(InstancePtr after, context.close(instance, walk, *to, static_cast<uint8_t>(before->status)));
   return instance_json(*after, *to);
 }

@@ -4,6 +4,7 @@
 #include "faces/processes/limits.h"
 #include "faces/processes/run/slots.h"
 #include "faces/processes/state/job.h"
+#include "faces/processes/state/signal.h"
 #include "json/merge.h"
 #include "json/text.h"
 
@@ -111,6 +112,15 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
     return fail(Code::not_found, "NO_STEP",
                 "definition \"" + c.definition_id + "\" version " + std::to_string(version) +
                     " has no step \"" + c.at_step + "\"");
+  TRY(InstancePtr holder, key_holder(*definition, c.business_key, c.previous_id));
+  if (holder && c.previous_id.empty() &&
+      definition->key_policy->conflict == KeyPolicy::Conflict::return_existing) {
+    existing = true;
+    if (used) {
+      TRY(*used, this->definition(holder->definition_id, holder->version));
+    }
+    return holder;
+  }
   std::string refused = chain_refused();
   // An instance that starts within its workflow has variables that the workflow made.
   if (definition->input_schema && c.at_step.empty()) {
@@ -151,6 +161,7 @@ Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Def
     return fail(Code::too_large, "VARIABLES_TOO_LARGE",
                 "the variables of an instance may have " + std::to_string(kVariablesBytes) +
                     " bytes as JSON: keep large content elsewhere and pass a reference");
+  TRY_OK(update_key(instance, definition, status_before));
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains))
     TRY_OK(chain(instance, definition, note));
   return put(std::move(instance), std::move(note));
@@ -168,14 +179,6 @@ InstancePtr TurnContext::put(Instance instance, Note note) {
 }
 
 namespace {
-
-// The command of the input: the object that the service made, or one decoded from the body.
-template <class T, class Decode>
-Result<std::shared_ptr<const T>> command(const Input& input, Decode&& decode) {
-  if (input.decoded) return std::static_pointer_cast<const T>(input.decoded);
-  TRY(T value, decode(input.body));
-  return std::make_shared<const T>(std::move(value));
-}
 
 std::string summary(const std::string& id, uint32_t version, const DefinitionHead::Version& v) {
   std::string out = "{\"id\":\"" + id + "\",\"version\":" + std::to_string(version) + ",\"name\":";
@@ -259,7 +262,10 @@ Result<Bytes> start(TurnContext& context) {
   context.reason = command->reason;
   std::shared_ptr<const Definition> definition;
   TRY(InstancePtr instance, context.start(*command, &definition));
-  return instance_json(*instance, *definition);
+  std::string answer = instance_json(*instance, *definition);
+  if (!context.existing) return answer;
+  answer.pop_back();
+  return answer.append(kExistingEnd);
 }
 
 void merge_deep_into(Walk& walk, const Variables& result) {
@@ -309,13 +315,6 @@ Result<void> walk_job(TurnContext& context, const std::string& job_id, Act&& act
   return done;
 }
 
-// Refuses the result of a job, a user task or a WAIT that the step's outputsSchema does not allow.
-Result<void> check_outputs(TurnContext& context, const Step& step, const Variables& result) {
-  if (!step.outputs_schema) return {};
-  return context.check_schema(*step.outputs_schema, result.object,
-                              "the outputsSchema of step \"" + step.id + "\"");
-}
-
 Result<Bytes> complete(TurnContext& context) {
   TRY(auto command, command<ResultCommand>(context.input, decode_result));
   auto act = [&](Walk& walk, const Token& token, const Step& step) -> Result<void> {
@@ -340,15 +339,64 @@ Result<Bytes> fail_job(TurnContext& context) {
   return Bytes();
 }
 
+// Begins the time of an attempt. A job that has ended meanwhile needs none.
+Result<Bytes> attempt(TurnContext& context) {
+  TRY(auto command, command<AttemptCommand>(context.input, decode_attempt));
+  TRY(OrdinalId job, parse_job_id(command->job_id));
+  TRY_OK(walk_instance(
+      context, job.instance_id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        TRY(const Token* token, job_token(instance, command->job_id, job.ordinal));
+        if (!token || instance.suspended) return false;
+        if (!definition.steps[token->step].attempt_timeout) return false;
+        walk.begin_attempt(*walk.token(token->execution), command->worker);
+        return true;
+      }));
+  return Bytes();
+}
+
+Result<void> expire_attempt(TurnContext& context, const AttemptId& id) {
+  context.tenant = id.tenant;
+  TRY(OrdinalId job, parse_job_id(id.job_id));
+  return walk_instance(
+      context, job.instance_id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        TRY(const Token* token, job_token(instance, id.job_id, job.ordinal));
+        if (!token || token->leases != id.lease) return false;
+        const Step& step = definition.steps[token->step];
+        walk.fail_job(token->execution,
+                      "AttemptTimedOut: step \"" + step.id + "\" had no result within " +
+                          step.attempt_timeout_text,
+                      true);
+        return true;
+      });
+}
+
 std::unexpected<Error> finished(const Instance& instance) {
   return fail(
       Code::conflict, "INSTANCE_FINISHED",
       "instance \"" + instance.id + "\" is already " + std::string(status_name(instance.status)));
 }
 
+Result<void> keep_for_step(Walk& walk, const Instance& instance, uint32_t step,
+                           const VariablesPtr& variables) {
+  size_t bytes = variables->text.size();
+  for (const Instance::KeptSignal& kept : instance.kept_signals)
+    bytes += kept.variables->text.size();
+  if (instance.kept_signals.size() >= kKeptSignalsOfInstance || bytes > kVariablesBytes)
+    return fail(Code::exhausted, "SIGNALS_FULL",
+                "instance \"" + instance.id + "\" keeps " +
+                    std::to_string(instance.kept_signals.size()) + " signals; it may keep " +
+                    std::to_string(kKeptSignalsOfInstance) + " with " +
+                    std::to_string(kVariablesBytes) + " bytes: wait until it takes them");
+  walk.keep_signal(step, variables);
+  return {};
+}
+
 // Completes a parked USER_TASK or WAIT by instance and step.
 Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Code absent) {
   TRY(auto command, command<ResultCommand>(context.input, decode_result));
+  Bytes answer;
   TRY_OK(walk_instance(
       context, command->id,
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
@@ -360,6 +408,12 @@ Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Cod
         // An unknown step is not found, whether or not the instance is finished.
         if (is_final(instance.status) && step != kNoStep) return finished(instance);
         Token* token = step == kNoStep ? nullptr : walk.token_at(step);
+        if (!token && command->keep && step != kNoStep) {
+          TRY_OK(check_outputs(context, definition.steps[step], *command->variables));
+          TRY_OK(keep_for_step(walk, instance, step, command->variables));
+          answer = R"({"kept":true})";
+          return true;
+        }
         if (!token)
           return fail(absent, "NOT_WAITING",
                       "instance \"" + command->id + "\" has no open " + std::string(what) +
@@ -370,7 +424,7 @@ Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Cod
         walk.complete(token->execution);
         return true;
       }));
-  return Bytes();
+  return answer;
 }
 
 Result<Bytes> task(TurnContext& context) {
@@ -398,6 +452,15 @@ Result<Bytes> cancel(TurnContext& context) {
 Result<Bytes> timer(TurnContext& context) {
   if (auto of_limit = parse_limiter_timer(context.input.settles)) {
     TRY_OK(Slots(context.turn, of_limit->tenant).wake(*of_limit));
+    return Bytes();
+  }
+  if (auto of_attempt = parse_attempt_timer(context.input.settles)) {
+    TRY_OK(expire_attempt(context, *of_attempt));
+    return Bytes();
+  }
+  if (auto of_signal = parse_signal_timer(context.input.settles)) {
+    context.tenant = of_signal->tenant;
+    TRY_OK(expire_signal(context, of_signal->signal_id));
     return Bytes();
   }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
@@ -432,9 +495,18 @@ constexpr Verb kVerbs[] = {
     {verb::pause_definition, pause_definition},
     {verb::pause_type, pause_type},
     {verb::chain, chain_on},
+    {verb::attempt, attempt},
+    {verb::publish, publish_signal},
+    {verb::drop_signal, drop_signal},
 };
 
 }  // namespace
+
+Result<void> check_outputs(TurnContext& context, const Step& step, const Variables& result) {
+  if (!step.outputs_schema) return {};
+  return context.check_schema(*step.outputs_schema, result.object,
+                              "the outputsSchema of step \"" + step.id + "\"");
+}
 
 Result<Bytes> manage_definition(TurnContext& context) {
   TRY(json::Value body, json::parse(context.input.body));

@@ -292,6 +292,7 @@ void Walk::cancel(const std::string& reason) {
     if (t.state == TokenState::running) record_ended(t, Execution::skipped, "cancelled");
   instance_.tokens.clear();
   instance_.scopes.clear();
+  instance_.kept_signals.clear();
   instance_.paused = instance_.suspended = false;
   instance_.status = Status::cancelled;
   instance_.failure = reason;
@@ -307,6 +308,7 @@ void Walk::end_instance(uint32_t step) {
   }
   instance_.tokens.clear();
   instance_.scopes.clear();
+  instance_.kept_signals.clear();
   pending_.clear();
   instance_.status = Status::completed;
   instance_.completed = now_;

@@ -35,6 +35,7 @@ void Walk::suspend() {
   if (instance_.suspended) return;
   for (Token& t : instance_.tokens) {
     if (t.job && t.state == TokenState::running) withdraw_job(t);
+    unsubscribe(t);
     for (Token::ArmedTimer& a : t.timers) {
       effects_.withdraw(timer_effect_id(tenant_, id_of(t.execution), a.index));
       a.due = std::max<Time>(0, a.due - now_);
@@ -47,12 +48,14 @@ void Walk::reactivate() {
   if (instance_.paused) return;
   bool was_suspended = std::exchange(instance_.suspended, false);
   std::vector<Token> held;
-  uint32_t refused = 0;  // execution whose job cannot be opened
+  std::vector<uint32_t> waits;  // executions of WAITs
+  uint32_t refused = 0;         // execution whose job cannot be opened
   std::string why;
   for (Token& t : instance_.tokens) {
     if (t.state == TokenState::held) held.push_back(t);
     if (t.state != TokenState::running || !was_suspended) continue;
     const Step& step = definition_.steps[t.step];
+    if (step.kind == Kind::wait) waits.push_back(t.execution);
     if (step.kind == Kind::service_task) {
       if (auto opened = open_job(t, step); !opened) {
         refused = t.execution;
@@ -73,6 +76,7 @@ void Walk::reactivate() {
     pending_.push_back({held[i - 1].step, held[i - 1].scope, held[i - 1].branch});
   if (refused) return fail(refused, why);
   run();
+  resume_waits(waits);
 }
 
 void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
@@ -106,6 +110,12 @@ void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
                             [](const auto& a, const auto& b) { return a.first == b.first; }),
                 entries.end());
   instance_.entries = std::move(entries);
+  for (Instance::KeptSignal& kept : instance_.kept_signals)
+    kept.step = steps[kept.step];
+  size_t dropped = std::erase_if(instance_.kept_signals, [](const Instance::KeptSignal& kept) {
+    return kept.step == kNoStep;
+  });
+  if (dropped) record_event(std::to_string(dropped) + " kept signals have no WAIT any more");
   instance_.version = definition_.version;
   if (!was_suspended) reactivate();
 }
@@ -133,7 +143,8 @@ void Walk::offer(const Token& token, const Step& step, Time not_before,
           step.id,
           step.retries - std::min(step.retries, token.tries),
           token.entered,
-          variables};
+          variables,
+          step.attempt_timeout_text};
   Effect effect{.id = job_effect_id(job.id, token.tries),
                 .to = To::worker,
                 .program = std::string(kProgram),
@@ -167,11 +178,32 @@ void Walk::drop_effects(Token& token) {
     for (const Token::ArmedTimer& a : token.timers)
       effects_.withdraw(timer_effect_id(tenant_, id_of(token.execution), a.index));
   }
+  unsubscribe(token);
   token.timers.clear();
   token.limit.reset();
 }
 
-void Walk::withdraw_job(const Token& token) {
+void Walk::begin_attempt(Token& token, const std::string& worker) {
+  const Step& step = definition_.steps[token.step];
+  if (!step.attempt_timeout || instance_.suspended) return;
+  // A lease that ended without a result: the next worker has the whole time.
+  drop_attempt(token);
+  token.attempt_due = add(now_, *step.attempt_timeout);
+  effects_.open({.id = attempt_timer_id(tenant_, id_of(token.job), ++token.leases),
+                 .to = To::clock,
+                 .program = std::string(kProgram),
+                 .tenant = tenant_,
+                 .due = token.attempt_due});
+  record_event("attempt began at worker \"" + worker + "\"", step.id);
+}
+
+void Walk::drop_attempt(Token& token) {
+  if (!std::exchange(token.attempt_due, 0)) return;
+  effects_.withdraw(attempt_timer_id(tenant_, id_of(token.job), token.leases));
+}
+
+void Walk::withdraw_job(Token& token) {
+  drop_attempt(token);
   std::string effect_id = job_effect_id(id_of(token.job), token.tries);
   if (token.limit)
     effects_.withdraw_limited(*token.limit, effect_id);

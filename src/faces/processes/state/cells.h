@@ -5,6 +5,10 @@
 //   processes\0 tenant \0 v \0 id \0 version   one version: its document
 //   processes\0 tenant \0 i \0 id              an instance
 //   processes\0 tenant \0 w \0 id \0 instance  the chain of this instance waits for definition id
+//   processes\0 tenant \0 u \0 id \0 key      the instance that has a unique business key
+//   processes\0 tenant \0 m \0 signal         a kept signal
+//   processes\0 tenant \0 s \0 name \0 key    the kept signals of a name and correlation key
+//   processes\0 tenant \0 k \0 name \0 key \0 since \0 execution    a WAIT for such signals
 //   processes\0 ~paused \0 tenant \0 job type  a paused job type
 
 #include "faces/processes/state/instance.h"
@@ -19,6 +23,14 @@ Key instance_key(std::string_view tenant, std::string_view instance_id);
 Key awaited_key(std::string_view tenant, std::string_view definition_id,
                 std::string_view instance_id);
 Key awaited_prefix(std::string_view tenant, std::string_view definition_id);
+Key unique_key(std::string_view tenant, std::string_view definition_id,
+               std::string_view business_key);
+Key kept_signal_key(std::string_view tenant, std::string_view signal_id);
+Key kept_signal_prefix(std::string_view tenant);
+Key mailbox_key(std::string_view tenant, std::string_view name, std::string_view correlation_key);
+Key waiter_key(std::string_view tenant, const Subscription& subscription,
+               std::string_view execution_id);
+Key waiter_prefix(std::string_view tenant, std::string_view name, std::string_view correlation_key);
 Key paused_type_key(std::string_view tenant, std::string_view job_type);
 Key paused_prefix();  // of all tenants
 

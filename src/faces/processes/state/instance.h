@@ -44,6 +44,12 @@ enum class TokenState : uint8_t {
 // the branch at the join.
 inline constexpr uint32_t kNoBranch = UINT32_MAX;
 
+// A WAIT that is registered for signals of a name and correlation key.
+struct Subscription {
+  std::string name, key;
+  Time since = 0;  // the longest wait is served first
+};
+
 struct Token {
   uint32_t step = 0;
   TokenState state = TokenState::running;
@@ -60,6 +66,11 @@ struct Token {
   };
   std::vector<ArmedTimer> timers{};
   std::optional<LimitUse> limit{};  // the limit that the job is under
+  // SERVICE_TASK with an attemptTimeout: how often a worker has taken the job, and when the open
+  // timer of the current attempt is due (0: none is open).
+  uint32_t leases = 0;
+  Time attempt_due = 0;
+  std::optional<Subscription> subscription{};  // WAIT with a signal, while the instance runs
 };
 
 struct Scope {
@@ -88,6 +99,12 @@ struct Instance {
   std::vector<Scope> scopes;
   std::vector<std::pair<uint32_t, uint32_t>> entries;  // step -> times entered, by step
   VariablesPtr variables;
+  // Signals that came before their WAIT, oldest first.
+  struct KeptSignal {
+    uint32_t step = 0;
+    VariablesPtr variables;
+  };
+  std::vector<KeptSignal> kept_signals;
 
   // Counts one more entry of the step and returns the new count.
   uint32_t enter_count(uint32_t step);
