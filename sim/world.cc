@@ -226,6 +226,10 @@ void World::die(FalseDisk::Crash how) {
   schedule_.freeze(true);
 }
 
+void World::kill() {
+  if (!dead_) die(FalseDisk::Crash::kill);
+}
+
 void World::bury() {
   if (server_ && server_->shard) frames_ = server_->shard->durable();
   server_.reset();
@@ -290,7 +294,7 @@ void World::live(Time time) {
       start();
       continue;
     }
-    if (schedule_.elapsed() >= next_trouble) {
+    if (options_.trouble && schedule_.elapsed() >= next_trouble) {
       next_trouble = schedule_.elapsed() + static_cast<Time>(schedule_.roll(10 * kSecond));
       if (strikes(Fault::clean_restart, 300)) {
         stop_cleanly();
@@ -299,7 +303,8 @@ void World::live(Time time) {
       trouble();
       continue;
     }
-    schedule_.run_for(std::min(next_trouble, until) - schedule_.elapsed());
+    const Time pause = options_.trouble ? std::min(next_trouble, until) : until;
+    schedule_.run_for(pause - schedule_.elapsed());
   }
 }
 

@@ -28,6 +28,8 @@ struct WorldOptions {
   Mutation mutation = Mutation::none;
   FaultSet faults = FaultSet::all();
   bool tell = false;  // keep the story in words
+  // Faults of machine, disk and clock come by themselves. Without it only kill() ends a process.
+  bool trouble = true;
 };
 
 // A request of a client. An answer that never came is nothing.
@@ -61,6 +63,9 @@ class World {
   uint64_t life() const { return life_; }
   // The server's time: the clock that stamps inputs.
   Time wall() const { return schedule_.wall_now(); }
+
+  // The process dies now and starts again. From inside a task, which must then return.
+  void kill();
 
   // Promises. The first broken one ends the life.
   void expect(bool held, const std::string& what);

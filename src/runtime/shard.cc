@@ -373,17 +373,34 @@ ReadSnapshot Shard::snapshot() const {
   return ReadSnapshot(rows_->snapshot());
 }
 
+// Sleeps while nothing waits: an idle server does nothing, and simulated days pass quickly.
 Time Shard::apply_step() {
+  if (std::exchange(applier_slept_, false)) return scheduler().steady_now() + kTailAge;
+  bool deliveries = false;
   {
     std::unique_lock lock(group_mutex_);
     if (ending_) return BackgroundLoop::kNever;
     deliver_again(lock);
+    deliveries = !undelivered_.empty();
   }
   if (auto done = committer_.apply(); !done && healthy()) {
     fail_all({}, done.error());
     return BackgroundLoop::kNever;
   }
-  return scheduler().steady_now() + kTailAge;
+  if (deliveries) return scheduler().steady_now() + kTailAge;
+  applier_sleeps_.store(true);
+  // A commit publishes first and looks at the mark then. One of the two sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (committer_.waiting_bytes() > 0 && applier_sleeps_.exchange(false))
+    return scheduler().steady_now() + kTailAge;
+  applier_slept_ = true;
+  return BackgroundLoop::kNever;
+}
+
+void Shard::wake_applier() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (applier_sleeps_.load(std::memory_order_relaxed) && applier_sleeps_.exchange(false))
+    applier_loop_->wake();
 }
 
 void Shard::release_group(std::vector<Group>& groups) {
@@ -422,6 +439,7 @@ void Shard::release_group(std::vector<Group>& groups) {
     if (told[to]) outboxes_[to]->flushed();
   for (const EffectPtr& effect : cells)
     deliver(effect);
+  wake_applier();
 }
 
 // Delivers an effect to a cell. The turn that takes the delivery also closes the effect, so it
@@ -438,6 +456,7 @@ void Shard::deliver(const EffectPtr& effect) {
       return;
     std::lock_guard lock(group_mutex_);
     undelivered_.push_back({scheduler().steady_now() + kRedeliver, effect});
+    wake_applier();
   };
   if (accept(input, reply, true)) take_in(std::move(input), std::move(reply));
 }

@@ -157,6 +157,7 @@ class Shard final : public KernelAccess {
   void deliver(const EffectPtr& effect);
   void deliver_again(std::unique_lock<std::mutex>& lock);
   Time apply_step();
+  void wake_applier();
   void end_loops();
   void fail_all(std::span<Group> groups, const Error& why);
 
@@ -200,6 +201,8 @@ class Shard final : public KernelAccess {
   std::vector<std::pair<uint64_t, Watcher>> watchers_;
   uint64_t next_watcher_ = 1;
   // Null before start(). The last members: they end before the others.
+  std::atomic<bool> applier_sleeps_{false};  // until the next commit wakes it
+  bool applier_slept_ = false;               // of the applier's loop alone
   std::unique_ptr<BackgroundLoop> committer_loop_, driver_loop_, applier_loop_;
 };
 
