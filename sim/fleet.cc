@@ -263,7 +263,7 @@ int run_fleet(int argc, char** argv) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  log_level(Level::error);
+  log_level(Level::off);
   if (o.mutations) return run_mutations(o);
   if (!many) return run_one(o);
   const Totals& totals = run_seeds(o);

@@ -9,7 +9,8 @@ static constexpr Time kCalm = 3 * 3600 * kSecond;
 static constexpr Time kAsking = 600 * kSecond;
 
 using Make = std::unique_ptr<Client> (*)(World&);
-static constexpr Make kClients[] = {make_processes_client, make_lifecycle_client};
+static constexpr Make kClients[] = {make_processes_client, make_lifecycle_client,
+                                    make_entities_client};
 
 size_t client_count() { return std::size(kClients); }
 

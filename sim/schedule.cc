@@ -40,8 +40,10 @@ class Schedule::Pool final : public BackgroundPool {
     if (state_->waiting >= max_waiting_ || lane.size() >= share) return false;
     lane.push_back(std::move(task));
     ++state_->waiting;
-    schedule_.after(static_cast<Time>(schedule_.roll(kMillisecond)),
-                    [&schedule = schedule_, state = state_] { run_one(schedule, *state); });
+    const Time due = schedule_.now_ + static_cast<Time>(schedule_.roll(kMillisecond));
+    schedule_.pool_tasks_.emplace(
+        std::pair(due, schedule_.next_task_++),
+        [&schedule = schedule_, state = state_] { run_one(schedule, *state); });
     return true;
   }
   bool stopping() const override { return false; }
@@ -132,6 +134,12 @@ bool Schedule::run_ready() {
   std::vector<decltype(tasks_)::iterator> posted;
   for (auto task = tasks_.begin(); task != tasks_.end() && task->first.first <= now_; ++task)
     posted.push_back(task);
+  const size_t plain = posted.size();
+  // A task of a pool may wait for an answer, which a step that waits below it could not give.
+  if (depth_ == 0)
+    for (auto task = pool_tasks_.begin(); task != pool_tasks_.end() && task->first.first <= now_;
+         ++task)
+      posted.push_back(task);
   // Jobs of the journal take locks that a waiting append holds.
   std::vector<std::shared_ptr<StorageState>> storage;
   if (depth_ == 0)
@@ -149,7 +157,7 @@ bool Schedule::run_ready() {
   chosen -= ready.size();
   if (chosen < posted.size()) {
     Task task = std::move(posted[chosen]->second);
-    tasks_.erase(posted[chosen]);
+    (chosen < plain ? tasks_ : pool_tasks_).erase(posted[chosen]);
     task();
     return true;
   }
@@ -164,6 +172,7 @@ bool Schedule::run_ready() {
 
 Time Schedule::next_due() const {
   Time due = tasks_.empty() ? BackgroundLoop::kNever : tasks_.begin()->first.first;
+  if (depth_ == 0 && !pool_tasks_.empty()) due = std::min(due, pool_tasks_.begin()->first.first);
   for (const auto& loop : loops_)
     if (!loop->running) due = std::min(due, loop->due);
   return due;

@@ -57,6 +57,9 @@ class Schedule final : public Scheduler {
     return loop(std::move(name), std::move(step));
   }
   bool wait_until(const std::function<bool()>& ready, Time deadline) override;
+  bool await(ReadySignal& signal) override {
+    return wait_until([&] { return signal.is_set(); }, BackgroundLoop::kNever);
+  }
   Work beside(Work work) override;
 
  private:
@@ -84,7 +87,7 @@ class Schedule final : public Scheduler {
   // Shared with their owners, which may end a loop while it is chosen.
   std::vector<std::shared_ptr<LoopState>> loops_;
   std::vector<std::shared_ptr<StorageState>> storage_;
-  std::map<std::pair<Time, uint64_t>, Task> tasks_;
+  std::map<std::pair<Time, uint64_t>, Task> tasks_, pool_tasks_;
   uint64_t next_task_ = 0;
   uint64_t steps_ = 0;
   unsigned depth_ = 0;  // how many steps wait while others run

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "assembly/faces.h"
+#include "faces/entities/face.h"
 #include "faces/processes/state/job.h"
 #include "faces/worlds/executors.h"
 #include "kernel/verify.h"
@@ -76,12 +77,14 @@ struct World::Server {
   wire::Handler handle;
   std::unique_ptr<BackgroundLoop> housekeeping;
   bool stopped = false;
+  bool closed = false;  // no answer reaches a client any more
 
   void stop() {
     if (std::exchange(stopped, true)) return;
     housekeeping.reset();
     if (workers) workers->stop();
     if (faces) faces->stop();
+    closed = true;  // the listeners close here
     if (faces) faces->end_reads();
     if (clock) clock->stop();
     if (shard) shard->stop();
@@ -133,6 +136,11 @@ void World::expect(bool held, const std::string& what) {
   if (held) return;
   note("BROKEN: " + what);
   broken_.push_back(what);
+}
+
+entities::Members* World::members() {
+  if (dead_ || !server_ || !server_->handle || server_->stopped) return nullptr;
+  return &server_->faces->entities().members();
 }
 
 void World::note(std::string text) {
@@ -348,7 +356,7 @@ void World::deliver(const CallPtr& call) {
   request.peer = call->peers.back().get();
   server_->handle(std::move(request), [this, call, life = life_](wire::Response response) {
     // An answer of a dead process reaches nobody.
-    if (dead_ || life != life_ || !call->answered) return;
+    if (dead_ || life != life_ || server_->closed || !call->answered) return;
     const Time latency = static_cast<Time>(schedule_.roll(3 * kMillisecond));
     if (strikes(Fault::lost_answer, 80)) return settle(call, std::nullopt, call->sent.patience);
     settle(call, std::move(response), latency);

@@ -21,6 +21,10 @@
 #include "sim/schedule.h"
 #include "wire/message.h"
 
+namespace pawl::entities {
+class Members;
+}
+
 namespace pawl::sim {
 
 struct WorldOptions {
@@ -61,6 +65,9 @@ class World {
   bool calm() const { return calm_; }
   // Which start of the server this is. A lease of an earlier one counts no more.
   uint64_t life() const { return life_; }
+  // The compute members of the entities face; null while the server is down. The simulator drives
+  // them below gRPC.
+  entities::Members* members();
   // The server's time: the clock that stamps inputs.
   Time wall() const { return schedule_.wall_now(); }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/time.h"
+#include "runtime/ready_signal.h"
 
 namespace pawl {
 
@@ -53,6 +54,12 @@ class Background {
   virtual std::unique_ptr<BackgroundLoop> loop(std::string name, Step step) = 0;
   virtual std::unique_ptr<BackgroundPool> pool(std::string name, size_t threads,
                                                size_t max_waiting) = 0;
+  // For a task of a pool that needs an answer: sleeps until the signal is set. Returns false when
+  // the process ends first, which only happens in the simulator.
+  virtual bool await(ReadySignal& signal) {
+    signal.wait();
+    return true;
+  }
 };
 
 // Everything that a shard needs of the machine beside its storage: threads, clocks and waits.
