@@ -1,7 +1,9 @@
-"""Models of what the process engine has beyond the original's contract (docs/reference/processes.md): unique business keys, early signals. A
-part of run_processes_model.py, with definitions and instances of their own, so that the model of the contract does not have to know them.
+"""Models of what the process engine has beyond the original's contract (docs/reference/processes.md): unique business keys, early signals,
+deletion, child workflows. A part of run_processes_model.py, with definitions and instances of their own, so that the model of the contract does not have to know them.
 
 Each class plays random calls on the server and keeps what must be true. check() compares everything and is called after each restart."""
+
+import time
 
 PATH = '/pawl/v1/processes'
 FINAL = ('COMPLETED', 'FAILED', 'CANCELLED')
@@ -15,7 +17,7 @@ class Keys:
     """Definitions with a policy for business keys. holders: (definition, key) -> the instance that has the key."""
 
     def __init__(self, play):
-        self.play, self.rng, self.holders, self.all = play, play.rng, {}, {}
+        self.play, self.rng, self.holders, self.all, self.gone = play, play.rng, {}, {}, []
         self.policies = {}
         for unique in ('running', 'always'):
             for conflict in ('refuse', 'return'):
@@ -30,7 +32,7 @@ class Keys:
         return found if found and (self.policies[id][0] == 'always' or self.all[found]['status'] not in FINAL) else None
 
     def act(self):
-        self.rng.choice([self.start, self.start, self.finish, self.fail, self.cancel, self.retry, self.restart, self.query])()
+        self.rng.choice([self.start, self.start, self.finish, self.fail, self.cancel, self.retry, self.restart, self.query, self.delete])()
 
     def start(self):
         id, key, n = self.rng.choice(list(self.policies)), self.rng.choice(['k1', 'k2', '']), self.rng.randint(0, 99)
@@ -92,6 +94,18 @@ class Keys:
             if status == 201:
                 self.add(got['id'], x['definition'], x['key'], x['n'])
 
+    def delete(self):
+        """Only what has ended can be deleted; its key is free afterwards."""
+        if instance := self.one('ACTIVE', *FINAL, *FINAL):
+            ended = self.all[instance]['status'] in FINAL
+            status, got = self.play.wire.rest('DELETE', f'/v1/instances/{instance}')
+            self.play.expect(f'delete of {instance}', (status, got.get('deleted')), (200, True) if ended else (409, None))
+            if ended:
+                x = self.all.pop(instance)
+                self.gone.append((instance, got['lastEvent'], x))
+                if self.holders.get((x['definition'], x['key'])) == instance:
+                    del self.holders[(x['definition'], x['key'])]
+
     def query(self):
         if instance := self.one('ACTIVE', *FINAL):
             status, got = self.play.wire.rest('GET', f'{PATH}/instances/{instance}/queries/double')
@@ -102,6 +116,14 @@ class Keys:
         for instance, x in self.all.items():
             _, got = self.play.wire.rest('GET', f'/v1/instances/{instance}')
             self.play.expect(f'{instance} of {x["definition"]}', (got.get('status'), got.get('businessKey', '')), (x['status'], x['key']))
+        for instance, event, x in self.gone:
+            self.play.expect(f'deleted {instance}', self.play.wire.rest('GET', f'/v1/instances/{instance}')[0], 404)
+            _, got = self.play.wire.rest('GET', f'{PATH}/instances/{instance}/events/{event}')
+            self.play.expect(f'{instance} in the journal', got.get('status'), x['status'])
+        for id in self.policies:
+            _, got = self.play.wire.rest('GET', f'/v1/instances?definitionId={id}&pageSize=1000')
+            mine = sorted(i for i, x in self.all.items() if x['definition'] == id)
+            self.play.expect(f'list of {id}', (got['total'], sorted(i['id'] for i in got['items'] or [])), (len(mine), mine))
 
 
 class Signals:
@@ -200,11 +222,99 @@ class Signals:
         self.play.expect('kept signals', theirs, {k: v for k, v in self.kept.items() if v})
 
 
+class Calls:
+    """A tree of instances: top calls middle, middle calls bottom, which waits for a person. Each has what its child made."""
+
+    def __init__(self, play):
+        self.play, self.rng, self.trees = play, play.rng, {}
+        self.names = [f'{n}-{play.seed}' for n in ('top', 'middle', 'bottom')]
+
+        def caller(id, child):
+            step = {'id': 'c', 'name': 'C', 'type': 'CALL', 'nextStep': 'end', 'call': {'workflowId': child, 'variables': {'n': '${n + 1}'}, 'outputs': {'made': '${made}'}}}
+            return {'id': id, 'name': 'Calls', 'steps': [step, end()]}
+        bottom = {'id': self.names[2], 'name': 'Bottom', 'steps': [{'id': 'u', 'name': 'U', 'type': 'USER_TASK', 'nextStep': 'end'}, end()]}
+        for document in (caller(self.names[0], self.names[1]), caller(self.names[1], self.names[2]), bottom):
+            play.expect('upload', play.wire.rest('POST', '/v1/definitions', document)[0], 201)
+
+    def act(self):
+        self.rng.choice([self.start, self.start, self.finish, self.cancel, self.cancel_below, self.skip, self.pause])()
+
+    def child(self, instance):
+        """The end of a turn is delivered to the next instance after its answer: wait for it."""
+        for _ in range(200):
+            _, got = self.play.wire.rest('GET', f'{PATH}/instances/{instance}')
+            tokens = got.get('tokens') or [{}]
+            if tokens[0].get('childInstanceId'):
+                return tokens[0]['childInstanceId']
+            time.sleep(0.01)
+        self.play.problem(f'{instance} has no child: {got}')
+
+    def start(self):
+        n = self.rng.randint(0, 99)
+        _, got = self.play.wire.rest('POST', '/v1/instances', {'definitionId': self.names[0], 'variables': {'n': n}})
+        middle = self.child(got['id'])
+        bottom = middle and self.child(middle)
+        if bottom:
+            self.trees[got['id']] = {'ids': [got['id'], middle, bottom], 'n': n, 'made': None, 'status': ['ACTIVE', 'ACTIVE', 'WAITING']}
+
+    def live(self):
+        found = [t for t in self.trees.values() if t['status'][0] == 'ACTIVE']
+        return self.rng.choice(found) if found else None
+
+    def finish(self):
+        if tree := self.live():
+            tree['made'] = self.rng.randint(0, 99)
+            status, _ = self.play.wire.rest('POST', f'/v1/instances/{tree["ids"][2]}/user-tasks/u/complete', {'variables': {'made': tree['made']}})
+            self.play.expect('task of the child', status, 204)
+            tree['status'] = ['COMPLETED'] * 3
+
+    def cancel(self):
+        if tree := self.live():
+            self.play.expect('cancel', self.play.wire.rest('POST', f'/v1/instances/{tree["ids"][0]}/cancel', {})[0], 200)
+            tree['status'] = ['CANCELLED'] * 3
+
+    def cancel_below(self):
+        """A child that is cancelled fails its parents."""
+        if tree := self.live():
+            self.play.expect('cancel', self.play.wire.rest('POST', f'/v1/instances/{tree["ids"][2]}/cancel', {})[0], 200)
+            tree['status'] = ['FAILED', 'FAILED', 'CANCELLED']
+
+    def skip(self):
+        """A parent that leaves its CALL cancels what is below."""
+        if tree := self.live():
+            self.play.expect('skip', self.play.wire.rest('POST', f'{PATH}/instances/{tree["ids"][1]}/skip', {'reason': 'because'})[0], 200)
+            # The middle ends without `made`, so the outputs of the top cannot be evaluated.
+            tree['status'] = ['FAILED', 'COMPLETED', 'CANCELLED']
+
+    def pause(self):
+        """The end of a child counts when its paused parent goes on."""
+        if tree := self.live():
+            top = f'{PATH}/instances/{tree["ids"][0]}'
+            self.play.expect('pause', self.play.wire.rest('POST', f'{top}/pause', {'reason': 'because'})[0], 200)
+            tree['made'] = 7
+            self.play.wire.rest('POST', f'/v1/instances/{tree["ids"][2]}/user-tasks/u/complete', {'variables': {'made': 7}})
+            self.play.expect('resume', self.play.wire.rest('POST', f'{top}/resume', {'reason': 'because'})[0], 200)
+            tree['status'] = ['COMPLETED'] * 3
+
+    def check(self):
+        for tree in self.trees.values():
+            for depth, (id, want) in enumerate(zip(tree['ids'], tree['status'])):
+                for _ in range(300):
+                    _, got = self.play.wire.rest('GET', f'/v1/instances/{id}')
+                    if got.get('status') == want:
+                        break
+                    time.sleep(0.01)
+                self.play.expect(f'{id}, {depth} below the top', (got.get('status'), got['variables'].get('n')), (want, tree['n'] + depth))
+                self.play.expect(f'parent of {id}', got.get('parentInstanceId'), tree['ids'][depth - 1] if depth else None)
+                if want == 'COMPLETED' and tree['made'] is not None:
+                    self.play.expect(f'what {id} has', got['variables'].get('made'), tree['made'])
+
+
 class DayOne:
     """The actions of a Play for all models above."""
 
     def begin_day_one(self):
-        self.models = [Keys(self), Signals(self)]
+        self.models = [Keys(self), Signals(self), Calls(self)]
 
     def day_one(self):
         self.rng.choice(self.models).act()

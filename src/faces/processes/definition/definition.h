@@ -27,9 +27,10 @@ enum class Kind : uint8_t {
   wait,
   parallel_gateway,
   join_gateway,
-  end
+  end,
+  call
 };
-inline constexpr size_t kKinds = 9;
+inline constexpr size_t kKinds = 10;
 
 inline constexpr uint32_t kNoStep = ~0u;
 
@@ -77,6 +78,18 @@ struct Backoff {
   std::optional<Duration> max;
 };
 
+// What a CALL starts: an instance of another definition.
+struct Call {
+  std::string definition_id;
+  uint32_t version = 0;  // 0: the active one
+  bool waits = true;     // for the end of the child
+  // Over the variables of the parent; without them the child gets all of them.
+  std::optional<std::vector<Output>> variables;
+  // Over the variables of the child; without them the parent gets all of them.
+  std::optional<std::vector<Output>> outputs;
+  std::optional<expr::Expression> business_key;  // over the variables of the parent
+};
+
 // Which instances of a definition may have the same business key.
 struct KeyPolicy {
   enum class Unique : uint8_t {
@@ -89,6 +102,12 @@ struct KeyPolicy {
   };
   Unique unique = Unique::running;
   Conflict conflict = Conflict::refuse;
+};
+
+// How long an instance stays after its end, by its last status. A status without a duration: for
+// ever, or as long as the tenant's default says.
+struct Retention {
+  std::optional<Duration> completed, failed, cancelled;
 };
 
 // An expression over the variables of an instance, which callers evaluate by its name.
@@ -126,6 +145,7 @@ struct Step {
   // expression, or else the business key of the instance.
   std::string signal;
   std::optional<expr::Expression> correlation_key;
+  std::optional<Call> call;    // CALL
   std::optional<bool> chains;  // END: overrides the definition's autoStartNextWorkflow
 };
 
@@ -140,6 +160,7 @@ struct Definition {
   // The schema that the variables of a start must match.
   std::optional<schema::Schema> input_schema;
   std::optional<KeyPolicy> key_policy;
+  Retention retention;
   std::vector<Query> queries;  // in the order of the document
   std::vector<Step> steps;
   // The first of two steps with one id; check_step() reports the second.

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "faces/processes/definition/call.h"
 #include "faces/processes/definition/decision_table.h"
 #include "faces/processes/definition/definition.h"
 #include "faces/processes/definition/durations.h"
@@ -36,6 +37,7 @@ constexpr Field kTop[] = {
     {"inputSchema", is_map, "an object"},
     {"businessKey", is_map, "an object"},
     {"queries", is_map, "an object"},
+    {"retention", is_map, "an object"},
 };
 // All step types share one list: a member that the type does not use is allowed and kept.
 constexpr Field kStep[] = {
@@ -61,6 +63,7 @@ constexpr Field kStep[] = {
     {"attemptTimeout", is_text, "a string"},
     {"signal", is_text, "a string"},
     {"correlationKey", is_text, "a string"},
+    {"call", is_map, "an object"},
 };
 constexpr Field kBoundary[] = {{"type", is_text, "a string"},
                                {"duration", is_text, "a string"},
@@ -200,6 +203,10 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   if (!v.string_or("attemptTimeout").empty())
     read_attempt_timeout(*v.find("attemptTimeout"), s, where, broken);
   read_signal(v, s, where, broken);
+  if (const Value* call = member(v, "call")) {
+    s.call = read_call(*call, where, problems, broken);
+    if (s.kind != Kind::call) broken.push_back(where + ": call belongs to a CALL");
+  }
   if (const Value* events = member(v, "boundaryEvents")) read_timers(*events, s, where, problems);
   if (const Value* limit = member(v, "limit")) {
     s.limit = read_limit(*limit, where, problems, broken);
@@ -296,6 +303,8 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
   d.input_schema = read_schema(document, "inputSchema", "definition", broken);
   if (const Value* v = member(document, "businessKey"); v && v->is_object())
     d.key_policy = read_key_policy(*v, problems, broken);
+  if (const Value* v = member(document, "retention"); v && v->is_object())
+    d.retention = read_retention(*v, "definition: retention", problems, broken);
   if (const Value* v = member(document, "queries"); v && v->is_object())
     d.queries = read_queries(*v, problems, broken);
   std::optional<Limit> limit;

@@ -2,6 +2,7 @@
 
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/run/calls.h"
 #include "faces/processes/run/slots.h"
 #include "faces/processes/state/job.h"
 #include "faces/processes/state/signal.h"
@@ -113,7 +114,7 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
                 "definition \"" + c.definition_id + "\" version " + std::to_string(version) +
                     " has no step \"" + c.at_step + "\"");
   TRY(InstancePtr holder, key_holder(*definition, c.business_key, c.previous_id));
-  if (holder && c.previous_id.empty() &&
+  if (holder && c.previous_id.empty() && c.parent_id.empty() &&
       definition->key_policy->conflict == KeyPolicy::Conflict::return_existing) {
     existing = true;
     if (used) {
@@ -138,6 +139,9 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
   instance.previous_id = c.previous_id;
   instance.started = turn.now();
   instance.variables = c.variables;
+  instance.parent_id = c.parent_id;
+  instance.parent_execution = c.parent_execution;
+  instance.call_depth = c.call_depth;
   // Only a chained instance is started while its definition is paused.
   instance.paused = head->paused;
   instance.suspended = head->paused;
@@ -162,6 +166,11 @@ Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Def
                 "the variables of an instance may have " + std::to_string(kVariablesBytes) +
                     " bytes as JSON: keep large content elsewhere and pass a reference");
   TRY_OK(update_key(instance, definition, status_before));
+  TRY_OK(update_retention(instance, definition, status_before));
+  const bool ran = !is_final(static_cast<Status>(status_before));
+  if (ran && is_final(instance.status) && instance.parent_execution)
+    turn.open(
+        child_ended_effect(tenant, {instance.parent_id, instance.parent_execution, instance.id}));
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains))
     TRY_OK(chain(instance, definition, note));
   return put(std::move(instance), std::move(note));
@@ -463,6 +472,13 @@ Result<Bytes> timer(TurnContext& context) {
     TRY_OK(expire_signal(context, of_signal->signal_id));
     return Bytes();
   }
+  if (auto kept = parse_retention_timer(context.input.settles)) {
+    context.tenant = kept->tenant;
+    TRY(auto instance, context.instance(kept->instance_id));
+    if (static_cast<uint8_t>(instance->status) == kept->status)
+      TRY_OK(forget_instance(context, *instance));
+    return Bytes();
+  }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
   context.tenant = id.tenant;
   auto execution = parse_ordinal_id(id.execution_id);
@@ -498,6 +514,11 @@ constexpr Verb kVerbs[] = {
     {verb::attempt, attempt},
     {verb::publish, publish_signal},
     {verb::drop_signal, drop_signal},
+    {verb::forget, forget},
+    {verb::set_retention, set_retention},
+    {verb::call, call_child},
+    {verb::child_ended, child_ended},
+    {verb::cancel_child, cancel_child},
 };
 
 }  // namespace
@@ -551,6 +572,15 @@ void Program::view(const Committed& frame, ViewRows& out) const {
     if (!note) continue;
     Bytes position = rows::position(note->started, note->instance_id);
     std::string_view tenant = note->tenant;
+    if (note->after == kForgotten) {
+      out.erase(
+          rows::definition_prefix(tenant, note->definition_id, static_cast<Status>(note->before)) +
+          position);
+      if (!note->business_key.empty())
+        out.erase(rows::business_prefix(tenant, note->business_key) + position);
+      out.erase_prefix(rows::history_prefix(tenant, note->instance_id));
+      continue;
+    }
     if (note->before == 0 && !note->business_key.empty())
       out.put(rows::business_prefix(tenant, note->business_key) + position, {});
     if (note->before != static_cast<uint8_t>(note->after)) {

@@ -288,8 +288,10 @@ void Walk::fail(uint32_t execution, const std::string& reason) {
 
 void Walk::cancel(const std::string& reason) {
   suspend();
-  for (Token& t : instance_.tokens)
+  for (Token& t : instance_.tokens) {
+    drop_call(t);
     if (t.state == TokenState::running) record_ended(t, Execution::skipped, "cancelled");
+  }
   instance_.tokens.clear();
   instance_.scopes.clear();
   instance_.kept_signals.clear();

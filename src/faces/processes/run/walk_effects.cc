@@ -56,6 +56,7 @@ void Walk::reactivate() {
     if (t.state != TokenState::running || !was_suspended) continue;
     const Step& step = definition_.steps[t.step];
     if (step.kind == Kind::wait) waits.push_back(t.execution);
+    if (step.kind == Kind::call) recheck_child(t);
     if (step.kind == Kind::service_task) {
       if (auto opened = open_job(t, step); !opened) {
         refused = t.execution;
@@ -179,6 +180,7 @@ void Walk::drop_effects(Token& token) {
       effects_.withdraw(timer_effect_id(tenant_, id_of(token.execution), a.index));
   }
   unsubscribe(token);
+  drop_call(token);
   token.timers.clear();
   token.limit.reset();
 }

@@ -290,6 +290,7 @@ std::string instance_json(const Instance& i, const Definition& d) {
   if (!i.business_key.empty()) json::append_string(out += ",\"businessKey\":", i.business_key);
   if (!i.next_id.empty()) json::append_string(out += ",\"nextInstanceId\":", i.next_id);
   if (!i.previous_id.empty()) json::append_string(out += ",\"previousInstanceId\":", i.previous_id);
+  if (!i.parent_id.empty()) json::append_string(out += ",\"parentInstanceId\":", i.parent_id);
   if (i.paused) out += ",\"paused\":true";
   if (i.priority) out += ",\"priority\":" + std::to_string(i.priority);
   if (!i.fairness_key.empty()) json::append_string(out += ",\"fairnessKey\":", i.fairness_key);

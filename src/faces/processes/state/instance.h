@@ -71,6 +71,7 @@ struct Token {
   uint32_t leases = 0;
   Time attempt_due = 0;
   std::optional<Subscription> subscription{};  // WAIT with a signal, while the instance runs
+  std::string child_id{};                      // CALL that waits: the instance it has started
 };
 
 struct Scope {
@@ -105,6 +106,10 @@ struct Instance {
     VariablesPtr variables;
   };
   std::vector<KeptSignal> kept_signals;
+  // The instance that called this one, its execution that waits for the end (0: none does), and
+  // how many instances are above this one.
+  std::string parent_id{};
+  uint32_t parent_execution = 0, call_depth = 0;
 
   // Counts one more entry of the step and returns the new count.
   uint32_t enter_count(uint32_t step);

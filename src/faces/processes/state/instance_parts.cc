@@ -84,6 +84,29 @@ void read_kept_signals(Reader& r, Instance& i) {
   }
 }
 
+bool has_parent(const Instance& i) { return !i.parent_id.empty(); }
+void write_parent(Writer& w, const Instance& i) {
+  w.str(i.parent_id);
+  w.uint(i.parent_execution);
+  w.uint(i.call_depth);
+}
+void read_parent(Reader& r, Instance& i) {
+  i.parent_id = r.str();
+  i.parent_execution = static_cast<uint32_t>(r.uint());
+  i.call_depth = static_cast<uint32_t>(r.uint());
+}
+
+bool is_calling(const Token& t) { return !t.child_id.empty(); }
+bool has_children(const Instance& i) {
+  return std::any_of(i.tokens.begin(), i.tokens.end(), is_calling);
+}
+void write_children(Writer& w, const Instance& i) {
+  write_tokens(w, i, is_calling, [&](const Token& t) { w.str(t.child_id); });
+}
+void read_children(Reader& r, Instance& i) {
+  read_tokens(r, i, [&](Token& t) { t.child_id = r.str(); });
+}
+
 struct Part {
   uint8_t number;  // stored: append only
   bool (*filled)(const Instance& i);
@@ -94,6 +117,8 @@ constexpr Part kParts[] = {
     {1, has_attempts, write_attempts, read_attempts},
     {2, has_subscriptions, write_subscriptions, read_subscriptions},
     {3, has_kept_signals, write_kept_signals, read_kept_signals},
+    {4, has_parent, write_parent, read_parent},
+    {5, has_children, write_children, read_children},
 };
 
 }  // namespace
