@@ -83,6 +83,7 @@ class Host {
   std::unique_ptr<Shard> shard_;
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Workers> workers_;
+  server::GrpcConnections grpc_connections_;
   std::unique_ptr<server::CallGate> gate_;
   std::unique_ptr<Faces> faces_;
   wire::Router router_, admin_router_;

@@ -45,12 +45,14 @@ static int64_t thread_time_us() {
 
 size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
   const size_t first = slice.next;
+  slice.transport_us = 0;
   size_t handed_over = first;
   const auto limit = slice.paced ? kPacedSliceTime : kSliceTime;
   auto begin = std::chrono::steady_clock::now();
   const int64_t worked_us = slice.paced ? thread_time_us() : 0;
   while (slice.next < slice.end) {
     Item& item = slice.items[slice.next++];
+    slice.transport_us += item.transport_us;
     run(item);
     if (kernel_.group_bytes() >= limits::kGroupBytes ||
         kernel_.group_turns() >= limits::kGroupTurns) {
@@ -66,6 +68,7 @@ size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
   if (options_.drove) options_.drove(std::chrono::duration<double>(took).count(), ran);
   turns_.fetch_add(ran, std::memory_order_relaxed);
   open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
+  refused_open_turns_.store(kernel_.refused_open_turns(), std::memory_order_relaxed);
   const Share share{slice.lane, slice.next - handed_over};
   if (kernel_.idle())
     finish({&share, 1});
@@ -77,7 +80,10 @@ size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
 bool Shard::next_slice(InputQueue::Slice& slice, size_t done, size_t budget) {
   std::lock_guard lock(queue_mutex_);
   const int64_t now_ms = monotonic_ms();
-  if (slice.lane) queue_.took(*slice.lane, slice.took_us, now_ms);
+  if (slice.lane) {
+    queue_.took(*slice.lane, slice.took_us, now_ms);
+    if (slice.paced) queue_.carried(*slice.lane, slice.transport_us, now_ms);
+  }
   queue_.put_back(slice);
   if (!queue_.serves(now_ms)) {
     driving_ = false;
