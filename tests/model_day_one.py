@@ -1,5 +1,5 @@
 """Models of what the process engine has beyond the original's contract (docs/reference/processes.md): unique business keys, early signals,
-deletion, child workflows. A part of run_processes_model.py, with definitions and instances of their own, so that the model of the contract does not have to know them.
+deletion, child workflows, compensation. A part of run_processes_model.py, with definitions and instances of their own, so that the model of the contract does not have to know them.
 
 Each class plays random calls on the server and keeps what must be true. check() compares everything and is called after each restart."""
 
@@ -25,7 +25,7 @@ class Keys:
                 self.policies[id] = (unique, conflict)
                 task = {'id': 't', 'name': 'T', 'type': 'SERVICE_TASK', 'jobType': f'keys-{play.seed}', 'nextStep': 'end', 'attemptTimeout': 'PT1H'}
                 document = {'id': id, 'name': 'Keys', 'businessKey': {'unique': unique, 'conflict': conflict}, 'queries': {'double': 'n * 2'}, 'steps': [task, end()]}
-                play.expect(f'upload of {id}', play.wire.rest('POST', '/v1/definitions', document)[0], 201)
+                play.put(document)
 
     def holder(self, id, key):
         found = self.holders.get((id, key))
@@ -135,7 +135,7 @@ class Signals:
         steps = [{'id': 't', 'name': 'T', 'type': 'USER_TASK', 'nextStep': 'w'},
                  {'id': 'w', 'name': 'W', 'type': 'WAIT', 'signal': self.name, 'correlationKey': 'key', 'nextStep': 'x'},
                  {'id': 'x', 'name': 'X', 'type': 'WAIT', 'nextStep': 'end'}, end()]
-        play.expect('upload', play.wire.rest('POST', '/v1/definitions', {'id': self.id, 'name': 'S', 'steps': steps})[0], 201)
+        play.put({'id': self.id, 'name': 'S', 'steps': steps})
 
     def act(self):
         self.rng.choice([self.start, self.enter, self.enter, self.publish, self.publish, self.cancel, self.pause, self.resume, self.keep])()
@@ -234,7 +234,7 @@ class Calls:
             return {'id': id, 'name': 'Calls', 'steps': [step, end()]}
         bottom = {'id': self.names[2], 'name': 'Bottom', 'steps': [{'id': 'u', 'name': 'U', 'type': 'USER_TASK', 'nextStep': 'end'}, end()]}
         for document in (caller(self.names[0], self.names[1]), caller(self.names[1], self.names[2]), bottom):
-            play.expect('upload', play.wire.rest('POST', '/v1/definitions', document)[0], 201)
+            play.put(document)
 
     def act(self):
         self.rng.choice([self.start, self.start, self.finish, self.cancel, self.cancel_below, self.skip, self.pause])()
@@ -310,11 +310,133 @@ class Calls:
                     self.play.expect(f'what {id} has', got['variables'].get('made'), tree['made'])
 
 
+class Sagas:
+    """Instances of a loop of steps that can be undone: what was done is undone in reverse."""
+
+    def __init__(self, play):
+        self.play, self.rng, self.all = play, play.rng, {}
+        self.id, self.kinds = f'saga-{play.seed}', [f'do-{play.seed}', f'undo-{play.seed}']
+        undo = {'jobType': self.kinds[1], 'variables': {'was': '${n}'}, 'retryCount': 1}
+        steps = [{'id': 'do', 'name': 'Do', 'type': 'SERVICE_TASK', 'jobType': self.kinds[0], 'nextStep': 'more', 'compensation': undo},
+                 {'id': 'more', 'name': 'More', 'type': 'DECISION', 'conditionalNextSteps': {'last': 'end', 'true': 'do'}}, end()]
+        for on in ('fail', 'compensate'):
+            document = {'id': f'{self.id}-{on}', 'name': 'Saga', 'onFailure': on, 'steps': steps}
+            play.put(document)
+
+    def act(self):
+        self.rng.choice([self.start, self.do, self.do, self.fail, self.compensate, self.undo, self.undo, self.undo, self.undo_fails, self.again, self.pause])()
+
+    def start(self):
+        on = self.rng.choice(['fail', 'compensate'])
+        _, got = self.play.wire.rest('POST', '/v1/instances', {'definitionId': f'{self.id}-{on}', 'variables': {'last': False, 'n': 0}})
+        self.all[got['id']] = {'on': on, 'done': [], 'state': 'doing', 'failures': 0}
+
+    def one(self, *states):
+        found = [i for i, x in self.all.items() if x['state'] in states]
+        return self.rng.choice(found) if found else None
+
+    def job(self, instance):
+        _, got = self.play.wire.rest('GET', f'{PATH}/instances/{instance}')
+        return got['tokens'][0]['jobId']
+
+    def result(self, instance, message=None, **variables):
+        body = {'workerId': 'w', 'errorMessage': message, 'retryable': True} if message else {'workerId': 'w', 'variables': variables}
+        status, _ = self.play.wire.rest('POST', f'/v1/jobs/{self.job(instance)}/{"fail" if message else "complete"}', body)
+        self.play.expect(f'result of {instance}', status, 204)
+
+    def order(self, instance, verb, want=200):
+        status, got = self.play.wire.rest('POST', f'{PATH}/instances/{instance}/{verb}', {'reason': 'because'})
+        self.play.expect(f'{verb} of {instance}: {got}', status, want)
+
+    def do(self):
+        if instance := self.one('doing'):
+            n, last = self.rng.randint(1, 999), self.rng.random() < 0.1
+            self.result(instance, n=n, last=last)
+            self.all[instance]['done'].append(n)
+            if last:
+                self.all[instance].update(state='completed', done=[])
+
+    def undoing(self, instance):
+        x = self.all[instance]
+        x.update(state='undoing' if x['done'] else 'undone', failures=0)
+
+    def fail(self):
+        if instance := self.one('doing'):
+            self.result(instance, message='no')
+            x = self.all[instance]
+            if x['on'] == 'compensate' and x['done']:
+                self.undoing(instance)
+            else:
+                x['state'] = 'failed'
+
+    def compensate(self):
+        if instance := self.one('doing', 'failed', 'undone', 'completed'):
+            x = self.all[instance]
+            can = x['state'] in ('doing', 'failed') and x['done']
+            self.order(instance, 'compensate', 200 if can else 409)
+            if can:
+                self.undoing(instance)
+
+    def undo(self):
+        """The job that undoes the last step has the variables of the time when the step was done."""
+        if instance := self.one('undoing'):
+            x = self.all[instance]
+            self.result(instance, undone=x['done'].pop())
+            self.undoing(instance)
+
+    def undo_fails(self):
+        if instance := self.one('undoing'):
+            x = self.all[instance]
+            self.result(instance, message='no undo')
+            x['failures'] += 1
+            if x['failures'] > 1:
+                x['state'] = 'stuck'
+
+    def again(self):
+        if instance := self.one('stuck', 'failed'):
+            x = self.all[instance]
+            if x['state'] == 'stuck' and self.rng.random() < 0.4:
+                self.order(instance, 'skip')
+                x['done'].pop()
+                return self.undoing(instance)
+            self.order(instance, 'retry')
+            x.update(state='undoing' if x['state'] == 'stuck' else 'doing', failures=0)
+
+    def pause(self):
+        if instance := self.one('doing', 'undoing'):
+            self.order(instance, 'pause')
+            self.order(instance, 'resume')
+
+    def check(self):
+        for instance, x in self.all.items():
+            _, got = self.play.wire.rest('GET', f'/v1/instances/{instance}')
+            want = {'doing': ('ACTIVE', ['do'], ''), 'undoing': ('ACTIVE', ['do.compensation'], ''), 'completed': ('COMPLETED', [], ''), 'failed': ('FAILED', ['do'], 'no'),
+                    'stuck': ('FAILED', ['do.compensation'], 'CompensationFailed: no undo'), 'undone': ('FAILED', [], None)}[x['state']]
+            reason = got.get('failureReason', '')
+            self.play.expect(f'{instance}', (got['status'], got['currentStepIds'], reason if want[2] is not None else None), want)
+            if x['state'] == 'undone':
+                self.play.expect(f'reason of {instance}', reason in ('Compensated: no', 'Compensated: because'), True)
+        jobs = [j for j in self.play.wire.rest('POST', '/v1/jobs/poll', {'workerId': 'w', 'jobTypes': [self.kinds[1]], 'maxJobs': 1000, 'leaseSeconds': 1})[1]['jobs'] or []]
+        for job in jobs:
+            x = self.all[job['instanceId']]
+            self.play.expect(f'undo of {job["instanceId"]}', (x['state'], job['variables'].get('was')), ('undoing', x['done'][-1]))
+
+
 class DayOne:
     """The actions of a Play for all models above."""
 
+    def put(self, document):
+        """Uploads a definition by REST or gRPC. Both show it as it was written."""
+        if self.rng.random() < 0.5:
+            status, got = self.wire.upload(document)
+            status = 201 if status == 204 else status
+        else:
+            status, got = self.wire.rest('POST', '/v1/definitions', document)
+        self.expect(f'upload of {document["id"]}: {got}', status, 201)
+        self.expect(f'{document["id"]} read back', self.wire.rest('GET', f'/v1/definitions/{document["id"]}')[1], {'version': 1, **document})
+
     def begin_day_one(self):
-        self.models = [Keys(self), Signals(self), Calls(self)]
+        self.models = [Keys(self), Signals(self), Calls(self), Sagas(self)]
 
     def day_one(self):
         self.rng.choice(self.models).act()

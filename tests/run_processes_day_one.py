@@ -282,7 +282,50 @@ def the_end_of_a_child_and_a_cancel_race(call, server):
         check(f'child {call.status(child)} after {got}', (got[0] == 204) == (call.status(child) == 'COMPLETED'))
 
 
-PARTS = (calls_survive_crashes, the_end_of_a_child_and_a_cancel_race, ended_instances_go_also_after_a_crash, one_of_many_starts_has_the_key, an_attempt_ends_in_time_also_after_a_crash, no_signal_is_lost_or_taken_twice, a_signal_and_a_timer_race, hostile_signals_are_refused)
+def each_step_is_undone_once_also_after_crashes(call, server):
+    """Sagas under load with kill -9 and repeated results: every step that was done is undone once, in reverse."""
+    def book(id, next):
+        return {'id': id, 'name': id, 'type': 'SERVICE_TASK', 'jobType': 'book', 'nextStep': next, 'compensation': {'jobType': 'undo', 'variables': {'id': id}, 'retryCount': 5}}
+    call.upload(definition('trip', book('a', 'b'), book('b', 'c'), book('c', 'pay'), task('pay', 'pay'), onFailure='compensate'))
+    started = []
+
+    def load(n):
+        try:
+            for i in range(30):
+                status, got = call('POST', '/v1/instances', {'definitionId': 'trip'})
+                if status == 201:
+                    started.append(got['id'])
+                for job in call.poll('book', 5) + call.poll('undo', 5):
+                    for _ in range(2):  # each result is reported twice
+                        call.complete(job['id'], {})
+                for job in call.poll('pay', 5):
+                    call('POST', f'/v1/jobs/{job["id"]}/fail', {'workerId': 'w', 'errorMessage': 'no money', 'retryable': False})
+        except (OSError, http.client.HTTPException):
+            pass
+    for round in range(3):
+        killer = threading.Timer(0.4 + 0.1 * round, server.kill)
+        killer.start()
+        at_once(4, load)
+        killer.join()
+        server.start()
+
+    def drained():
+        for job in call.poll('book', 100) + call.poll('undo', 100):
+            call.complete(job['id'])
+        for job in call.poll('pay', 100):
+            call('POST', f'/v1/jobs/{job["id"]}/fail', {'workerId': 'w', 'errorMessage': 'no money', 'retryable': False})
+        return call('GET', '/v1/instances?status=ACTIVE')[1]['total'] == 0
+    live.until(drained, 'everything is undone')
+    check('enough was started', len(started) > 10)
+    want = [('a', 'COMPLETED'), ('b', 'COMPLETED'), ('c', 'COMPLETED'), ('pay', 'FAILED'), ('c.compensation', 'COMPLETED'), ('b.compensation', 'COMPLETED'), ('a.compensation', 'COMPLETED')]
+    for id in started:
+        _, got = call('GET', f'/v1/instances/{id}')
+        _, past = call('GET', f'/v1/instances/{id}/history')
+        rows = [(r['StepID'], r['Status']) for r in past['items']]
+        check(f'{id}: {got.get("failureReason")} {rows}', rows == want and got['failureReason'] == 'Compensated: no money')
+
+
+PARTS = (each_step_is_undone_once_also_after_crashes, calls_survive_crashes, the_end_of_a_child_and_a_cancel_race, ended_instances_go_also_after_a_crash, one_of_many_starts_has_the_key, an_attempt_ends_in_time_also_after_a_crash, no_signal_is_lost_or_taken_twice, a_signal_and_a_timer_race, hostile_signals_are_refused)
 
 
 def main():

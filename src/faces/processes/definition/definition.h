@@ -3,6 +3,7 @@
 // expressions are compiled, durations are parsed. It keeps its document, without empty optional
 // members.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -145,7 +146,11 @@ struct Step {
   // expression, or else the business key of the instance.
   std::string signal;
   std::optional<expr::Expression> correlation_key;
-  std::optional<Call> call;    // CALL
+  std::optional<Call> call;  // CALL
+  // What undoes the step after it was done: a SERVICE_TASK with an id of its own, which no step
+  // leads to, and the variables of its job. Shared by the copies of a definition; never changed.
+  std::shared_ptr<const Step> compensation;
+  std::optional<std::vector<Output>> compensation_variables;
   std::optional<bool> chains;  // END: overrides the definition's autoStartNextWorkflow
 };
 
@@ -161,7 +166,8 @@ struct Definition {
   std::optional<schema::Schema> input_schema;
   std::optional<KeyPolicy> key_policy;
   Retention retention;
-  std::vector<Query> queries;  // in the order of the document
+  bool compensates_failures = false;  // onFailure: a failure undoes the steps that were done
+  std::vector<Query> queries;         // in the order of the document
   std::vector<Step> steps;
   // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;

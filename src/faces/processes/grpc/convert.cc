@@ -125,13 +125,13 @@ void fill_table(wf::DecisionTable* out, const json::Value& in) {
   }
 }
 
-// A Struct has doubles only; the version of a call is an integer.
-json::Value call_document(const pb::Struct& in) {
+// A Struct has doubles only; the version of a call and the count of a compensation are integers.
+json::Value with_integer(const pb::Struct& in, std::string_view name) {
   json::Object out = from_struct(in);
-  if (const json::Value* version = out.find("version"); version && version->is_number())
-    if (double number = version->as_double();
+  if (const json::Value* value = out.find(name); value && value->is_number())
+    if (double number = value->as_double();
         number == std::floor(number) && number <= INT32_MAX && number >= 0)
-      out.set("version", json::Value(static_cast<int64_t>(number)));
+      out.set(std::string(name), json::Value(static_cast<int64_t>(number)));
   return json::Value(std::move(out));
 }
 
@@ -172,7 +172,8 @@ json::Value step_document(const wf::WorkflowStep& in) {
   add_text(out, "attemptTimeout", in.attempt_timeout());
   add_text(out, "signal", in.signal());
   add_text(out, "correlationKey", in.correlation_key());
-  if (in.has_call()) out.add("call", call_document(in.call()));
+  if (in.has_compensation()) out.add("compensation", with_integer(in.compensation(), "retryCount"));
+  if (in.has_call()) out.add("call", with_integer(in.call(), "version"));
   return json::Value(std::move(out));
 }
 
@@ -213,6 +214,8 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
   if (step.correlation_key) out->set_correlation_key(step.correlation_key->text());
   if (const json::Value* call = in.find("call"); call && call->is_object())
     to_struct(call->object(), out->mutable_call());
+  if (const json::Value* undo = in.find("compensation"); undo && undo->is_object())
+    to_struct(undo->object(), out->mutable_compensation());
 }
 
 }  // namespace
@@ -238,7 +241,8 @@ bool is_json(const wf::WorkflowDefinition& in) {
   };
   auto step = [&](const wf::WorkflowStep& s) {
     const auto& rules = s.decision_table().rules();
-    return is_json(s.outputs_schema()) && is_json(s.call()) && values(s.transformations()) &&
+    return is_json(s.outputs_schema()) && is_json(s.call()) && is_json(s.compensation()) &&
+           values(s.transformations()) &&
            std::all_of(rules.begin(), rules.end(),
                        [&](const wf::DecisionTableRule& r) { return values(r.outputs()); });
   };
@@ -286,6 +290,7 @@ json::Value to_document(const wf::WorkflowDefinition& in) {
   for (const std::string& key : sorted_keys(in.queries()))
     queries.add(key, json::Value(in.queries().at(key)));
   if (!queries.empty()) out.add("queries", json::Value(std::move(queries)));
+  add_text(out, "onFailure", in.on_failure());
   if (in.has_retention()) out.add("retention", json::Value(from_struct(in.retention())));
   return json::Value(std::move(out));
 }
@@ -307,6 +312,7 @@ void fill(wf::WorkflowDefinition* out, const Definition& d) {
     to_struct(schema->object(), out->mutable_input_schema());
   if (const json::Value* policy = d.document.find("businessKey"); policy && policy->is_object())
     to_struct(policy->object(), out->mutable_business_key());
+  out->set_on_failure(std::string(d.document.string_or("onFailure")));
   if (const json::Value* kept = d.document.find("retention"); kept && kept->is_object())
     to_struct(kept->object(), out->mutable_retention());
   for (const Query& q : d.queries)

@@ -104,7 +104,7 @@ json::Value tokens_value(const Instance& i, const Definition& d) {
   constexpr std::string_view states[] = {"", "running", "held", "failed", "stuck"};
   json::Array out;
   for (const Token& t : i.tokens) {
-    const Step& step = d.steps[t.step];
+    const Step& step = step_of(i, d, t.step);
     json::Value item = json::object({{"stepId", step.id},
                                      {"stepType", step.type},
                                      {"state", states[static_cast<size_t>(t.state)]}});

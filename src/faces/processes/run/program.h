@@ -112,6 +112,9 @@ Result<void> walk_instance(TurnContext& context, std::string_view id, Act&& act)
 Result<Bytes> operate(TurnContext& context);
 Result<Bytes> pause_definition(TurnContext& context);
 Result<Bytes> pause_type(TurnContext& context);
+// Stores a definition. `upload` is the `deploy` of earlier versions.
+Result<Bytes> upload(TurnContext& context);
+Result<Bytes> deploy(TurnContext& context);
 // Activates a version, retires or deletes a definition.
 Result<Bytes> manage_definition(TurnContext& context);
 // Refuses the result of a job, a user task or a WAIT that the step's outputsSchema does not allow.

@@ -91,8 +91,7 @@ void Walk::child_failed(Token& token, const std::string& reason) {
 }
 
 void Walk::drop_call(Token& token) {
-  if (token.state != TokenState::running || definition_.steps[token.step].kind != Kind::call)
-    return;
+  if (token.state != TokenState::running || step_of(token).kind != Kind::call) return;
   if (token.child_id.empty())
     effects_.withdraw(call_effect_id(id_of(token.execution)));
   else

@@ -107,6 +107,25 @@ void read_children(Reader& r, Instance& i) {
   read_tokens(r, i, [&](Token& t) { t.child_id = r.str(); });
 }
 
+bool has_done_steps(const Instance& i) { return i.compensating || !i.done_steps.empty(); }
+void write_done_steps(Writer& w, const Instance& i) {
+  w.boolean(i.compensating);
+  w.str(i.compensation_reason);
+  w.uint(i.done_steps.size());
+  for (const Instance::DoneStep& done : i.done_steps) {
+    w.uint(done.step);
+    w.str(done.variables);
+  }
+}
+void read_done_steps(Reader& r, Instance& i) {
+  i.compensating = r.boolean();
+  i.compensation_reason = r.str();
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    uint32_t step = static_cast<uint32_t>(r.uint());
+    i.done_steps.push_back({step, std::string(r.str())});
+  }
+}
+
 struct Part {
   uint8_t number;  // stored: append only
   bool (*filled)(const Instance& i);
@@ -119,6 +138,7 @@ constexpr Part kParts[] = {
     {3, has_kept_signals, write_kept_signals, read_kept_signals},
     {4, has_parent, write_parent, read_parent},
     {5, has_children, write_children, read_children},
+    {6, has_done_steps, write_done_steps, read_done_steps},
 };
 
 }  // namespace
