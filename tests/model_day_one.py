@@ -36,7 +36,12 @@ class Keys:
 
     def start(self):
         id, key, n = self.rng.choice(list(self.policies)), self.rng.choice(['k1', 'k2', '']), self.rng.randint(0, 99)
-        status, got = self.play.wire.rest('POST', '/v1/instances', {'definitionId': id, 'businessKey': key, 'variables': {'n': n}})
+        if self.rng.random() < 0.3:
+            status, got = self.play.wire.ask('StartInstance', definition_id=id, business_key=key, variables={'n': n})
+            if status == 204:
+                status, got = 200 if got.existing else 201, {'id': got.instance.id, 'existing': got.existing}
+        else:
+            status, got = self.play.wire.rest('POST', '/v1/instances', {'definitionId': id, 'businessKey': key, 'variables': {'n': n}})
         holder = self.holder(id, key) if key else None
         want = 201 if not holder else 200 if self.policies[id][1] == 'return' else 409
         self.play.expect(f'start of {id} with key {key!r}', status, want)
@@ -205,7 +210,10 @@ class Signals:
 
     def keep(self):
         if instance := self.one('t', 'w'):
-            status, _ = self.play.wire.rest('POST', f'/v1/instances/{instance}/signals/x?keep=true', {})
+            if self.rng.random() < 0.3 and self.all[instance]['early'] < 16:
+                status = 202 if self.play.wire.ask('SignalWait', instance_id=instance, wait_step_id='x', keep=True)[0] == 204 else 500
+            else:
+                status, _ = self.play.wire.rest('POST', f'/v1/instances/{instance}/signals/x?keep=true', {})
             self.play.expect('keep', status, 202 if self.all[instance]['early'] < 16 else 429)
             self.all[instance]['early'] += status == 202
 
