@@ -304,8 +304,15 @@ def valid(seed_rng, id, job_types, chain=None):
 
 
 def in_map_order(document):
-    """The document as gRPC carries it. A protobuf map has no order, so the server tries branches in the order of their texts."""
-    return {**document, 'steps': [{**s, 'conditionalNextSteps': dict(sorted(s['conditionalNextSteps'].items()))} if s.get('conditionalNextSteps') else s for s in document['steps']]}
+    """The document as gRPC carries it. A protobuf map has no order, so the server tries branches in the order of their texts, and an empty
+    `when` of a rule is the same as none."""
+    def carried(step):
+        if step.get('conditionalNextSteps'):
+            step = {**step, 'conditionalNextSteps': dict(sorted(step['conditionalNextSteps'].items()))}
+        if step.get('decisionTable'):
+            step = {**step, 'decisionTable': {'rules': [{k: v for k, v in rule.items() if k != 'when' or v} for rule in step['decisionTable']['rules']]}}
+        return step
+    return {**document, 'steps': [carried(s) for s in document['steps']]}
 
 
 def without_empty(document):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What users of other engines expect of processes, on a real server: many callers at the same moment, kill -9, and hostile input.
 The journal must verify at the end of each part."""
-import http.client, os, sys, threading, time
+import http.client, os, shutil, sys, threading, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
@@ -198,7 +198,134 @@ def hostile_signals_are_refused(call, server):
     check('nothing is kept', call('GET', f'{PATH}/signals')[1]['items'] == [])
 
 
-PARTS = (one_of_many_starts_has_the_key, an_attempt_ends_in_time_also_after_a_crash, no_signal_is_lost_or_taken_twice, a_signal_and_a_timer_race, hostile_signals_are_refused)
+def ended_instances_go_also_after_a_crash(call, server):
+    call.upload(definition('gone', wait_step(), retention={'completed': 'PT1.5S'}))
+    call.upload(definition('stay', wait_step()))
+    ids = [call.start('gone', businessKey='g') for _ in range(20)] + [call.start('stay')]
+    for id in ids[:15] + ids[20:]:
+        call('POST', f'/v1/instances/{id}/signals/w', {})
+    server.kill()
+    server.start()
+    live.until(lambda: call('GET', '/v1/instances?definitionId=gone')[1]['total'] == 5, 'fifteen are gone')
+    for id in ids[:15]:
+        check(f'{id} is gone', call('GET', f'/v1/instances/{id}')[0] == call('GET', f'/v1/instances/{id}/history')[0] == 404)
+    check('the others stay', {call.status(id) for id in ids[15:20]} == {'WAITING'} and call.status(ids[20]) == 'COMPLETED')
+    check('by business key', call('GET', '/v1/instances?businessKey=g')[1]['total'] == 5)
+    # Deletes of one instance race with each other and with lists: one wins, no list fails.
+    got = at_once(8, lambda n: call('DELETE', f'/v1/instances/{ids[20]}')[0] if n % 2 else call('GET', '/v1/instances')[0])
+    check(f'one delete wins: {got}', sorted(got[1::2]) == [200, 404, 404, 404] and set(got[::2]) == {200})
+    check('a running one cannot be deleted', call('DELETE', f'/v1/instances/{ids[15]}')[0] == 409)
+    for id in ('none', '%00', 'x' * 5000, '..'):
+        check(f'delete of {id[:9]}', call('DELETE', f'/v1/instances/{id}')[0] in (400, 404, 414))
+    # The rows are rebuilt from the journal as they were.
+    before = call('GET', '/v1/instances')[1]
+    server.stop()
+    shutil.rmtree(os.path.join(server.folder, 'rows'), ignore_errors=True)
+    server.start()
+    check('the same after the rows were made again', call('GET', '/v1/instances')[1] == before)
+    check('the counts too', call('GET', f'{PATH}/definitions')[1]['items'][0]['instances'] == {'WAITING': 5})
+
+
+def calls_survive_crashes(call, server):
+    """Trees of calls under load with kill -9: afterwards every parent has ended as its child did, and each CALL has started one child."""
+    call.upload(definition('child', task(job_type='leaf')))
+    call.upload(definition('parent', {'id': 'c', 'name': 'c', 'type': 'CALL', 'nextStep': 'end', 'call': {'workflowId': 'child'}}))
+    started, cancelled, died = [], set(), 0
+
+    def load(n):
+        try:
+            for i in range(60):
+                status, got = call('POST', '/v1/instances', {'definitionId': 'parent', 'variables': {'k': f'{n}-{i}'}})
+                if status == 201:
+                    started.append(got['id'])
+                for job in call.poll('leaf', 3):
+                    call.complete(job['id'], {'done': True})
+                if i % 5 == 4 and started:
+                    id = started[len(started) // 2]
+                    if call('POST', f'/v1/instances/{id}/cancel', {})[0] == 200:
+                        cancelled.add(id)
+        except (OSError, http.client.HTTPException):
+            pass
+    for round in range(3):
+        killer = threading.Timer(0.3 + 0.1 * round, server.kill)
+        killer.start()
+        at_once(4, load)
+        killer.join()
+        server.start()
+
+    def drained():
+        for job in call.poll('leaf', 100):
+            call.complete(job['id'], {'done': True})
+        return call('GET', '/v1/instances?status=ACTIVE')[1]['total'] == 0
+    live.until(drained, 'everything ends')
+    check('enough was started', len(started) > 20)
+    for id in started:
+        _, got = call('GET', f'/v1/instances/{id}')
+        _, children = call('GET', f'{PATH}/instances?parentInstanceId={id}&limit=10')
+        items = children['items']
+        if id in cancelled:
+            check(f'{id} was cancelled and so is its child: {items}', got['status'] == 'CANCELLED' and all(c['status'] in ('CANCELLED', 'COMPLETED') for c in items) and len(items) <= 1)
+        else:
+            check(f'{id} ended with its child: {got} {items}', got['status'] == 'COMPLETED' and got['variables'].get('done') and [c['status'] for c in items] == ['COMPLETED'])
+
+
+def the_end_of_a_child_and_a_cancel_race(call, server):
+    call.upload(definition('child', wait_step()))
+    call.upload(definition('parent', {'id': 'c', 'name': 'c', 'type': 'CALL', 'nextStep': 'end', 'call': {'workflowId': 'child'}}))
+    for _ in range(15):
+        id = call.start('parent')
+        live.until(lambda: call('GET', f'{PATH}/instances?parentInstanceId={id}')[1]['items'], 'the child starts')
+        child = call('GET', f'{PATH}/instances?parentInstanceId={id}')[1]['items'][0]['id']
+        got = at_once(2, lambda n: call('POST', f'/v1/instances/{id}/cancel', {})[0] if n else call('POST', f'/v1/instances/{child}/signals/w', {})[0])
+        live.until(lambda: call.status(id) in ('COMPLETED', 'CANCELLED') and call.status(child) in ('COMPLETED', 'CANCELLED'), 'both end')
+        check(f'parent {call.status(id)} after {got}', (got[1] == 200) == (call.status(id) == 'CANCELLED'))
+        check(f'child {call.status(child)} after {got}', (got[0] == 204) == (call.status(child) == 'COMPLETED'))
+
+
+def each_step_is_undone_once_also_after_crashes(call, server):
+    """Sagas under load with kill -9 and repeated results: every step that was done is undone once, in reverse."""
+    def book(id, next):
+        return {'id': id, 'name': id, 'type': 'SERVICE_TASK', 'jobType': 'book', 'nextStep': next, 'compensation': {'jobType': 'undo', 'variables': {'id': id}, 'retryCount': 5}}
+    call.upload(definition('trip', book('a', 'b'), book('b', 'c'), book('c', 'pay'), task('pay', 'pay'), onFailure='compensate'))
+    started = []
+
+    def load(n):
+        try:
+            for i in range(30):
+                status, got = call('POST', '/v1/instances', {'definitionId': 'trip'})
+                if status == 201:
+                    started.append(got['id'])
+                for job in call.poll('book', 5) + call.poll('undo', 5):
+                    for _ in range(2):  # each result is reported twice
+                        call.complete(job['id'], {})
+                for job in call.poll('pay', 5):
+                    call('POST', f'/v1/jobs/{job["id"]}/fail', {'workerId': 'w', 'errorMessage': 'no money', 'retryable': False})
+        except (OSError, http.client.HTTPException):
+            pass
+    for round in range(3):
+        killer = threading.Timer(0.4 + 0.1 * round, server.kill)
+        killer.start()
+        at_once(4, load)
+        killer.join()
+        server.start()
+
+    def drained():
+        for job in call.poll('book', 100) + call.poll('undo', 100):
+            call.complete(job['id'])
+        for job in call.poll('pay', 100):
+            call('POST', f'/v1/jobs/{job["id"]}/fail', {'workerId': 'w', 'errorMessage': 'no money', 'retryable': False})
+        return call('GET', '/v1/instances?status=ACTIVE')[1]['total'] == 0
+    live.until(drained, 'everything is undone')
+    check('enough was started', len(started) > 10)
+    want = [('a', 'COMPLETED'), ('b', 'COMPLETED'), ('c', 'COMPLETED'), ('pay', 'FAILED'), ('c.compensation', 'COMPLETED'), ('b.compensation', 'COMPLETED'), ('a.compensation', 'COMPLETED')]
+    for id in started:
+        _, got = call('GET', f'/v1/instances/{id}')
+        _, past = call('GET', f'/v1/instances/{id}/history')
+        rows = [(r['StepID'], r['Status']) for r in past['items']]
+        check(f'{id}: {got.get("failureReason")} {rows}', rows == want and got['failureReason'] == 'Compensated: no money')
+
+
+PARTS = (each_step_is_undone_once_also_after_crashes, calls_survive_crashes, the_end_of_a_child_and_a_cancel_race, ended_instances_go_also_after_a_crash, one_of_many_starts_has_the_key, an_attempt_ends_in_time_also_after_a_crash, no_signal_is_lost_or_taken_twice, a_signal_and_a_timer_race, hostile_signals_are_refused)
 
 
 def main():

@@ -29,5 +29,6 @@ std::vector<wire::Route> incident_routes(Service& service);
 std::vector<wire::Route> batch_routes(Service& service);
 std::vector<wire::Route> query_routes(Service& service);
 std::vector<wire::Route> signal_routes(Service& service);
+std::vector<wire::Route> retention_routes(Service& service);
 
 }  // namespace pawl::processes

@@ -106,6 +106,7 @@ bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFil
       i.updated > f.updated_to)
     return false;
   if (f.paused && i.paused != *f.paused) return false;
+  if (!f.parent_id.empty() && i.parent_id != f.parent_id) return false;
   for (const auto& [path, want] : f.variables) {
     const json::Value* got = find_path(i.variables->object, path);
     if (!got || !json::equivalent(*got, want)) return false;
@@ -147,6 +148,8 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
       continue;
     }
     auto one = instance(tenant, rows::instance_of(position));
+    // Deleted since the rows were read.
+    if (!one && one.error().code == Code::not_found) continue;
     if (!one) return std::unexpected(std::move(one.error()));
     if (!all_fit && !fits(tenant, **one, filter)) continue;
     if (!all_fit) ++out.total;
@@ -181,6 +184,7 @@ Result<Service::FoundInstances> Service::find(std::string_view tenant, const Ins
       ++visited;
       below = position;
       auto one = instance(tenant, rows::instance_of(position));
+      if (!one && one.error().code == Code::not_found) continue;
       if (!one) return std::unexpected(std::move(one.error()));
       if ((*one)->started < filter.started_from) {
         out.cursor.clear();

@@ -1,6 +1,7 @@
 #include "faces/processes/service.h"
 
 #include "base/log.h"
+#include "faces/processes/definition/policies.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/outcome_collector.h"
 #include "faces/processes/run/walk.h"
@@ -149,6 +150,38 @@ void Service::drop_signal(Submitter submitter, const std::string& signal_id, Don
     return done(fail(Code::not_found, "NO_SIGNAL", "no such signal: its id is too long"));
   send(std::move(submitter), verb::drop_signal, signal_id, {}, std::move(done));
 }
+void Service::forget(Submitter submitter, const std::string& instance_id, Done done) {
+  auto found = instance(submitter.caller.tenant, instance_id);
+  if (!found) return done(fail(std::move(found.error())));
+  auto last = kernel_.read(instance_key(submitter.caller.tenant, instance_id));
+  if (!last) return done(fail(std::move(last.error())));
+  send(std::move(submitter), verb::forget, instance_id, {},
+       [instance_id, event = last->version, done = std::move(done)](Result<Bytes> answer) mutable {
+         if (!answer) return done(std::move(answer));
+         // Nothing removes entries of the journal, so it shows the instance for ever.
+         done(Bytes(json::print(json::object({{"instanceId", instance_id},
+                                              {"deleted", true},
+                                              {"lastEvent", static_cast<int64_t>(event)},
+                                              {"archivedUntil", json::Value()}}))));
+       });
+}
+
+void Service::set_retention(Submitter submitter, const json::Value& value, Done done) {
+  Problems problems;
+  read_retention(value, "retention", problems, problems);
+  if (!problems.empty()) return done(fail(Code::invalid, "BAD_RETENTION", std::move(problems[0])));
+  json::Object given;
+  for (const json::Member& m : value.object())
+    if (m.value.is_string() && !m.value.string().empty()) given.add(m.name, m.value);
+  send(std::move(submitter), verb::set_retention, json::print(json::Value(std::move(given))), {},
+       std::move(done));
+}
+
+Result<std::string> Service::retention(std::string_view tenant) const {
+  TRY(Cell cell, kernel_.read(retention_key(tenant)));
+  return cell.exists() ? std::string(cell.value()) : std::string("{}");
+}
+
 void Service::cancel(Submitter submitter, CancelCommand command, Done done) {
   submit(std::move(submitter), verb::cancel, std::move(command), std::move(done));
 }

@@ -39,7 +39,7 @@ struct InstanceFilter {
   std::optional<Status> status;
   std::string business_key;
   // Filters of the operators' list. They have no index: each instance is read.
-  std::string step{};
+  std::string step{}, parent_id{};
   Time started_from = 0, started_to = INT64_MAX, updated_from = 0, updated_to = INT64_MAX;
   std::vector<std::pair<std::string, json::Value>> variables{};  // path, wanted value
   std::optional<bool> paused{};
@@ -97,6 +97,12 @@ class Service {
   // else {"delivered": false, "id", "until"}.
   void publish(Submitter submitter, PublishCommand command, Done done);
   void drop_signal(Submitter submitter, const std::string& signal_id, Done done);
+  // Erases an instance that has ended, from all lists and rows. The answer names its last event,
+  // which the journal still shows, and until when ("archivedUntil": null for ever).
+  void forget(Submitter submitter, const std::string& instance_id, Done done);
+  // {"completed"?, "failed"?, "cancelled"?}: the default retention of the tenant's instances.
+  void set_retention(Submitter submitter, const json::Value& retention, Done done);
+  Result<std::string> retention(std::string_view tenant) const;
   void cancel(Submitter submitter, CancelCommand command, Done done);
   // An operator's order: {"operation", "instanceId", "stepId"?, "reason"?, ...}, as run/operate.cc
   // reads it. A retry also releases the instance's effects in quarantine.

@@ -3,6 +3,7 @@
 // expressions are compiled, durations are parsed. It keeps its document, without empty optional
 // members.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -27,9 +28,10 @@ enum class Kind : uint8_t {
   wait,
   parallel_gateway,
   join_gateway,
-  end
+  end,
+  call
 };
-inline constexpr size_t kKinds = 9;
+inline constexpr size_t kKinds = 10;
 
 inline constexpr uint32_t kNoStep = ~0u;
 
@@ -77,6 +79,18 @@ struct Backoff {
   std::optional<Duration> max;
 };
 
+// What a CALL starts: an instance of another definition.
+struct Call {
+  std::string definition_id;
+  uint32_t version = 0;  // 0: the active one
+  bool waits = true;     // for the end of the child
+  // Over the variables of the parent; without them the child gets all of them.
+  std::optional<std::vector<Output>> variables;
+  // Over the variables of the child; without them the parent gets all of them.
+  std::optional<std::vector<Output>> outputs;
+  std::optional<expr::Expression> business_key;  // over the variables of the parent
+};
+
 // Which instances of a definition may have the same business key.
 struct KeyPolicy {
   enum class Unique : uint8_t {
@@ -89,6 +103,12 @@ struct KeyPolicy {
   };
   Unique unique = Unique::running;
   Conflict conflict = Conflict::refuse;
+};
+
+// How long an instance stays after its end, by its last status. A status without a duration: for
+// ever, or as long as the tenant's default says.
+struct Retention {
+  std::optional<Duration> completed, failed, cancelled;
 };
 
 // An expression over the variables of an instance, which callers evaluate by its name.
@@ -126,6 +146,11 @@ struct Step {
   // expression, or else the business key of the instance.
   std::string signal;
   std::optional<expr::Expression> correlation_key;
+  std::optional<Call> call;  // CALL
+  // What undoes the step after it was done: a SERVICE_TASK with an id of its own, which no step
+  // leads to, and the variables of its job. Shared by the copies of a definition; never changed.
+  std::shared_ptr<const Step> compensation;
+  std::optional<std::vector<Output>> compensation_variables;
   std::optional<bool> chains;  // END: overrides the definition's autoStartNextWorkflow
 };
 
@@ -140,7 +165,9 @@ struct Definition {
   // The schema that the variables of a start must match.
   std::optional<schema::Schema> input_schema;
   std::optional<KeyPolicy> key_policy;
-  std::vector<Query> queries;  // in the order of the document
+  Retention retention;
+  bool compensates_failures = false;  // onFailure: a failure undoes the steps that were done
+  std::vector<Query> queries;         // in the order of the document
   std::vector<Step> steps;
   // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;

@@ -4,6 +4,8 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "faces/processes/definition/call.h"
+#include "faces/processes/definition/compensation.h"
 #include "faces/processes/definition/decision_table.h"
 #include "faces/processes/definition/definition.h"
 #include "faces/processes/definition/durations.h"
@@ -36,6 +38,8 @@ constexpr Field kTop[] = {
     {"inputSchema", is_map, "an object"},
     {"businessKey", is_map, "an object"},
     {"queries", is_map, "an object"},
+    {"retention", is_map, "an object"},
+    {"onFailure", is_text, "a string"},
 };
 // All step types share one list: a member that the type does not use is allowed and kept.
 constexpr Field kStep[] = {
@@ -61,6 +65,8 @@ constexpr Field kStep[] = {
     {"attemptTimeout", is_text, "a string"},
     {"signal", is_text, "a string"},
     {"correlationKey", is_text, "a string"},
+    {"call", is_map, "an object"},
+    {"compensation", is_map, "an object"},
 };
 constexpr Field kBoundary[] = {{"type", is_text, "a string"},
                                {"duration", is_text, "a string"},
@@ -200,12 +206,18 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   if (!v.string_or("attemptTimeout").empty())
     read_attempt_timeout(*v.find("attemptTimeout"), s, where, broken);
   read_signal(v, s, where, broken);
+  if (const Value* call = member(v, "call")) {
+    s.call = read_call(*call, where, problems, broken);
+    if (s.kind != Kind::call) broken.push_back(where + ": call belongs to a CALL");
+  }
   if (const Value* events = member(v, "boundaryEvents")) read_timers(*events, s, where, problems);
   if (const Value* limit = member(v, "limit")) {
     s.limit = read_limit(*limit, where, problems, broken);
     if (s.kind != Kind::service_task)
       broken.push_back(where + ": limit belongs to the definition or to a SERVICE_TASK");
   }
+  if (const Value* undo = member(v, "compensation"))
+    read_compensation(*undo, s, where, problems, broken);
   s.hit_policy_text = v.string_or("hitPolicy");
   if (const Value* table = member(v, "decisionTable"))
     read_table(*table, s, where, problems, broken);
@@ -296,6 +308,9 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
   d.input_schema = read_schema(document, "inputSchema", "definition", broken);
   if (const Value* v = member(document, "businessKey"); v && v->is_object())
     d.key_policy = read_key_policy(*v, problems, broken);
+  d.compensates_failures = read_on_failure(document.string_or("onFailure"), broken);
+  if (const Value* v = member(document, "retention"); v && v->is_object())
+    d.retention = read_retention(*v, "definition: retention", problems, broken);
   if (const Value* v = member(document, "queries"); v && v->is_object())
     d.queries = read_queries(*v, problems, broken);
   std::optional<Limit> limit;

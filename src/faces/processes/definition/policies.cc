@@ -12,7 +12,30 @@ namespace {
 
 constexpr Field kKeyPolicy[] = {{"unique", is_text, "a string"}, {"conflict", is_text, "a string"}};
 
+constexpr Field kRetention[] = {{"completed", is_text, "a string"},
+                                {"failed", is_text, "a string"},
+                                {"cancelled", is_text, "a string"}};
+
 }  // namespace
+
+Retention read_retention(const Value& v, const std::string& where, Problems& problems,
+                         Problems& broken) {
+  Retention out;
+  if (!check(v, kRetention, where, problems)) return out;
+  const std::pair<std::string_view, std::optional<Duration>*> members[] = {
+      {"completed", &out.completed}, {"failed", &out.failed}, {"cancelled", &out.cancelled}};
+  for (const auto& [name, target] : members) {
+    std::string_view text = v.string_or(name);
+    if (text.empty()) continue;
+    size_t before = broken.size();
+    Duration duration;
+    set_duration(text, where + "." + std::string(name), duration, broken);
+    if (broken.size() == before && add(0, duration) <= 0)
+      broken.push_back(where + "." + std::string(name) + " must be longer than nothing");
+    *target = duration;
+  }
+  return out;
+}
 
 std::optional<KeyPolicy> read_key_policy(const Value& v, Problems& problems, Problems& broken) {
   if (!check(v, kKeyPolicy, "definition businessKey", problems)) return std::nullopt;

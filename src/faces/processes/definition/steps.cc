@@ -115,6 +115,25 @@ void validate_parallel(Step& s, Problems& out) {
 Result<Next> enter_join(Walk&, Token&, const Step&) { return Next{Next::What::join}; }
 void validate_join(Step& s, Problems& out) { want_next(s, out); }
 
+// The child starts in a turn of its own. Its end completes the step, unless nobody waits for it.
+Result<Next> enter_call(Walk& walk, Token& token, const Step& step) {
+  TRY_OK(walk.open_call(token, step));
+  if (!step.call->waits) {
+    if (step.branches.empty()) return Next{Next::What::go, step.next};
+    TRY(uint32_t target, branch_of(walk, step));
+    return Next{Next::What::go, target};
+  }
+  walk.arm_timers(token, step);
+  return Next{};
+}
+void validate_call(Step& s, Problems& out) {
+  want_next(s, out);
+  if (!s.call) out.push_back(where(s) + "call is required: {\"workflowId\": ...}");
+  if (s.names_retries)
+    out.push_back(where(s) +
+                  "retryCount is not valid on a CALL: give it to the steps of the child");
+}
+
 Result<Next> enter_end(Walk&, Token&, const Step&) { return Next{Next::What::finish}; }
 void validate_end(Step&, Problems&) {}
 
@@ -136,6 +155,8 @@ constexpr StepType kTypes[] = {
     {"JOIN_GATEWAY", Kind::join_gateway, enter_join, validate_join, false,
      "waits for every branch of its gateway"},
     {"END", Kind::end, enter_end, validate_end, false, "completes the instance"},
+    {"CALL", Kind::call, enter_call, validate_call, false,
+     "starts an instance of another definition and waits for its end"},
 };
 
 }  // namespace

@@ -14,7 +14,9 @@ inline constexpr std::string_view upload = "upload", deploy = "deploy",
                                   signal = "signal", cancel = "cancel", operate = "operate",
                                   pause_definition = "pause-definition", pause_type = "pause-type",
                                   timer = "timer", chain = "chain", attempt = "attempt",
-                                  publish = "publish", drop_signal = "drop-signal";
+                                  publish = "publish", drop_signal = "drop-signal",
+                                  forget = "forget", set_retention = "set-retention", call = "call",
+                                  child_ended = "child-ended", cancel_child = "cancel-child";
 }  // namespace verb
 
 // The end of the answer to a start that returned an instance which has the business key already.
@@ -37,6 +39,9 @@ struct StartCommand {
   // Without them the definition's expressions decide.
   std::optional<int32_t> priority{};
   std::optional<std::string> fairness_key{};
+  // Of a child, which a turn starts; not part of the bytes. See Instance.
+  std::string parent_id{};
+  uint32_t parent_execution = 0, call_depth = 0;
 };
 Bytes encode(const StartCommand& c);
 Result<StartCommand> decode_start(BytesView bytes);

@@ -2,6 +2,7 @@
 
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/run/calls.h"
 #include "faces/processes/run/slots.h"
 #include "faces/processes/state/job.h"
 #include "faces/processes/state/signal.h"
@@ -113,7 +114,7 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
                 "definition \"" + c.definition_id + "\" version " + std::to_string(version) +
                     " has no step \"" + c.at_step + "\"");
   TRY(InstancePtr holder, key_holder(*definition, c.business_key, c.previous_id));
-  if (holder && c.previous_id.empty() &&
+  if (holder && c.previous_id.empty() && c.parent_id.empty() &&
       definition->key_policy->conflict == KeyPolicy::Conflict::return_existing) {
     existing = true;
     if (used) {
@@ -138,6 +139,9 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
   instance.previous_id = c.previous_id;
   instance.started = turn.now();
   instance.variables = c.variables;
+  instance.parent_id = c.parent_id;
+  instance.parent_execution = c.parent_execution;
+  instance.call_depth = c.call_depth;
   // Only a chained instance is started while its definition is paused.
   instance.paused = head->paused;
   instance.suspended = head->paused;
@@ -162,6 +166,11 @@ Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Def
                 "the variables of an instance may have " + std::to_string(kVariablesBytes) +
                     " bytes as JSON: keep large content elsewhere and pass a reference");
   TRY_OK(update_key(instance, definition, status_before));
+  TRY_OK(update_retention(instance, definition, status_before));
+  const bool ran = !is_final(static_cast<Status>(status_before));
+  if (ran && is_final(instance.status) && instance.parent_execution)
+    turn.open(
+        child_ended_effect(tenant, {instance.parent_id, instance.parent_execution, instance.id}));
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains))
     TRY_OK(chain(instance, definition, note));
   return put(std::move(instance), std::move(note));
@@ -179,83 +188,6 @@ InstancePtr TurnContext::put(Instance instance, Note note) {
 }
 
 namespace {
-
-std::string summary(const std::string& id, uint32_t version, const DefinitionHead::Version& v) {
-  std::string out = "{\"id\":\"" + id + "\",\"version\":" + std::to_string(version) + ",\"name\":";
-  json::append_string(out, v.name);
-  append_time(out += ",\"uploadedAt\":", v.uploaded);
-  return out += '}';
-}
-
-// Makes a version the one that starts use, and opens the definition again. Returns whether anything
-// changed.
-Result<bool> activate(TurnContext& context, const std::string& id, DefinitionHead head,
-                      uint32_t version) {
-  bool was_closed = head.retired || head.deleted;
-  if (head.current() == version && !was_closed) return false;
-  head.active = version == head.versions.size() ? 0 : version;
-  head.retired = head.deleted = false;
-  head.retire_reason.clear();
-  Bytes bytes = encode(head);
-  context.turn.write(head_key(context.tenant, id), std::move(bytes),
-                     std::make_shared<const DefinitionHead>(std::move(head)));
-  if (was_closed) TRY_OK(context.start_awaited(id));
-  return true;
-}
-
-Result<UploadCommand> decode_upload(BytesView body) {
-  TRY(json::Value document, json::parse(body));
-  return UploadCommand{std::move(document), nullptr};
-}
-
-// What the upload of an earlier version's text does.
-enum class OldText : uint8_t { activate, keep };
-
-Result<Bytes> store(TurnContext& context, OldText old_text) {
-  TRY(auto command, command<UploadCommand>(context.input, decode_upload));
-  std::shared_ptr<const Definition> definition = command->definition;
-  if (!definition) {
-    TRY(Definition made, make_definition(command->document));
-    definition = std::make_shared<const Definition>(std::move(made));
-  }
-  Key key = head_key(context.tenant, definition->id);
-  TRY(auto before, context.turn.read_as<DefinitionHead>(key, decode_head));
-  std::string digest = content_digest(definition->document);
-  DefinitionHead head;
-  if (before) {
-    head = *before;
-    for (size_t i = 0; i < head.versions.size(); ++i) {
-      if (head.versions[i].digest != digest) continue;
-      uint32_t version = static_cast<uint32_t>(i + 1);
-      std::string answer = summary(definition->id, version, head.versions[i]);
-      if (old_text == OldText::keep) return answer;
-      TRY(bool changed, activate(context, definition->id, head, version));
-      if (!changed) return answer;
-      answer.pop_back();
-      return answer += ",\"activated\":true}";
-    }
-  }
-  bool was_closed = head.retired || head.deleted;
-  head.active = 0;
-  head.retired = head.deleted = false;
-  head.retire_reason.clear();
-  head.versions.push_back({digest, definition->name, context.turn.now()});
-  uint32_t version = static_cast<uint32_t>(head.versions.size());
-  auto stored = std::make_shared<Definition>(*definition);
-  stored->version = version;
-  stored->uploaded = context.turn.now();
-  context.turn.write(version_key(context.tenant, definition->id, version),
-                     encode_version(version, context.turn.now(), definition->document), stored);
-  Bytes bytes = encode(head);
-  std::string answer = summary(definition->id, version, head.versions.back());
-  context.turn.write(key, std::move(bytes),
-                     std::make_shared<const DefinitionHead>(std::move(head)));
-  if (version == 1 || was_closed) TRY_OK(context.start_awaited(definition->id));
-  return answer;
-}
-
-Result<Bytes> upload(TurnContext& context) { return store(context, OldText::keep); }
-Result<Bytes> deploy(TurnContext& context) { return store(context, OldText::activate); }
 
 Result<Bytes> start(TurnContext& context) {
   TRY(auto command, command<StartCommand>(context.input, decode_start));
@@ -307,7 +239,7 @@ Result<void> walk_job(TurnContext& context, const std::string& job_id, Act&& act
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
         TRY(const Token* token, job_token(instance, job_id, job.ordinal));
         if (!token) return false;
-        TRY_OK(act(walk, *token, definition.steps[token->step]));
+        TRY_OK(act(walk, *token, step_of(instance, definition, token->step)));
         return true;
       });
   if (!done && done.error().is(kNoInstance))
@@ -348,7 +280,7 @@ Result<Bytes> attempt(TurnContext& context) {
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
         TRY(const Token* token, job_token(instance, command->job_id, job.ordinal));
         if (!token || instance.suspended) return false;
-        if (!definition.steps[token->step].attempt_timeout) return false;
+        if (!step_of(instance, definition, token->step).attempt_timeout) return false;
         walk.begin_attempt(*walk.token(token->execution), command->worker);
         return true;
       }));
@@ -363,7 +295,7 @@ Result<void> expire_attempt(TurnContext& context, const AttemptId& id) {
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
         TRY(const Token* token, job_token(instance, id.job_id, job.ordinal));
         if (!token || token->leases != id.lease) return false;
-        const Step& step = definition.steps[token->step];
+        const Step& step = step_of(instance, definition, token->step);
         walk.fail_job(token->execution,
                       "AttemptTimedOut: step \"" + step.id + "\" had no result within " +
                           step.attempt_timeout_text,
@@ -463,6 +395,13 @@ Result<Bytes> timer(TurnContext& context) {
     TRY_OK(expire_signal(context, of_signal->signal_id));
     return Bytes();
   }
+  if (auto kept = parse_retention_timer(context.input.settles)) {
+    context.tenant = kept->tenant;
+    TRY(auto instance, context.instance(kept->instance_id));
+    if (static_cast<uint8_t>(instance->status) == kept->status)
+      TRY_OK(forget_instance(context, *instance));
+    return Bytes();
+  }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
   context.tenant = id.tenant;
   auto execution = parse_ordinal_id(id.execution_id);
@@ -498,6 +437,11 @@ constexpr Verb kVerbs[] = {
     {verb::attempt, attempt},
     {verb::publish, publish_signal},
     {verb::drop_signal, drop_signal},
+    {verb::forget, forget},
+    {verb::set_retention, set_retention},
+    {verb::call, call_child},
+    {verb::child_ended, child_ended},
+    {verb::cancel_child, cancel_child},
 };
 
 }  // namespace
@@ -506,33 +450,6 @@ Result<void> check_outputs(TurnContext& context, const Step& step, const Variabl
   if (!step.outputs_schema) return {};
   return context.check_schema(*step.outputs_schema, result.object,
                               "the outputsSchema of step \"" + step.id + "\"");
-}
-
-Result<Bytes> manage_definition(TurnContext& context) {
-  TRY(json::Value body, json::parse(context.input.body));
-  std::string id(body.string_or("definitionId"));
-  std::string_view operation = body.string_or("operation");
-  TRY(auto before, context.head(id));
-  DefinitionHead head = *before;
-  if (operation == "activate") {
-    const json::Value* wanted = body.find("version");
-    int64_t version = wanted && wanted->is_number() ? wanted->as_int64().value_or(0) : 0;
-    if (version < 1 || static_cast<size_t>(version) > head.versions.size())
-      return fail(Code::not_found, "NO_DEFINITION",
-                  "version " + std::to_string(version) + " of definition \"" + id +
-                      "\" not found: it has versions 1 to " + std::to_string(head.versions.size()));
-    TRY(bool changed, activate(context, id, head, static_cast<uint32_t>(version)));
-    return Bytes(json::print(
-        json::object({{"definitionId", id}, {"version", version}, {"activated", changed}})));
-  }
-  bool retires = operation == "retire";
-  (retires ? head.retired : head.deleted) = true;
-  if (retires) head.retire_reason = body.string_or("reason");
-  Bytes bytes = encode(head);
-  context.turn.write(head_key(context.tenant, id), std::move(bytes),
-                     std::make_shared<const DefinitionHead>(std::move(head)));
-  return Bytes(
-      json::print(json::object({{"definitionId", id}, {retires ? "retired" : "deleted", true}})));
 }
 
 Result<Bytes> Program::run(Turn& turn, const Input& input) const {
@@ -551,6 +468,15 @@ void Program::view(const Committed& frame, ViewRows& out) const {
     if (!note) continue;
     Bytes position = rows::position(note->started, note->instance_id);
     std::string_view tenant = note->tenant;
+    if (note->after == kForgotten) {
+      out.erase(
+          rows::definition_prefix(tenant, note->definition_id, static_cast<Status>(note->before)) +
+          position);
+      if (!note->business_key.empty())
+        out.erase(rows::business_prefix(tenant, note->business_key) + position);
+      out.erase_prefix(rows::history_prefix(tenant, note->instance_id));
+      continue;
+    }
     if (note->before == 0 && !note->business_key.empty())
       out.put(rows::business_prefix(tenant, note->business_key) + position, {});
     if (note->before != static_cast<uint8_t>(note->after)) {

@@ -74,6 +74,9 @@ class TurnContext final : public EffectSink {
   Result<void> check_schema(const schema::Schema& schema, const json::Object& variables,
                             const std::string& what);
   InstancePtr put(Instance instance, Note note);
+  // Opens the timer of an instance that has ended, and withdraws that of one that goes on.
+  Result<void> update_retention(const Instance& instance, const Definition& definition,
+                                uint8_t status_before);
   // Starts the next workflow of an instance that has ended, in this turn or a later one.
   Result<void> chain(Instance& ended, const Definition& definition, Note& note);
   // Continues the chains that wait for this definition.
@@ -109,6 +112,9 @@ Result<void> walk_instance(TurnContext& context, std::string_view id, Act&& act)
 Result<Bytes> operate(TurnContext& context);
 Result<Bytes> pause_definition(TurnContext& context);
 Result<Bytes> pause_type(TurnContext& context);
+// Stores a definition. `upload` is the `deploy` of earlier versions.
+Result<Bytes> upload(TurnContext& context);
+Result<Bytes> deploy(TurnContext& context);
 // Activates a version, retires or deletes a definition.
 Result<Bytes> manage_definition(TurnContext& context);
 // Refuses the result of a job, a user task or a WAIT that the step's outputsSchema does not allow.
@@ -118,6 +124,15 @@ Result<Bytes> publish_signal(TurnContext& context);
 // A kept signal is dropped by an operator, or because its time is over.
 Result<Bytes> drop_signal(TurnContext& context);
 Result<void> expire_signal(TurnContext& context, std::string_view signal_id);
+// Erases an instance that has ended, by command or because its retention is over.
+Result<Bytes> forget(TurnContext& context);
+Result<void> forget_instance(TurnContext& context, const Instance& instance);
+// Sets the default retention of the tenant; the body is its JSON.
+Result<Bytes> set_retention(TurnContext& context);
+// The turns between a CALL and its child.
+Result<Bytes> call_child(TurnContext& context);
+Result<Bytes> child_ended(TurnContext& context);
+Result<Bytes> cancel_child(TurnContext& context);
 // Continues a chain that did not end in its own turn.
 Result<Bytes> chain_on(TurnContext& context);
 

@@ -24,6 +24,14 @@ void Walk::resume() {
 
 void Walk::retry() {
   instance_.status = Status::active;
+  if (instance_.compensating) {
+    // The step is still the last one that is done: it is undone again.
+    instance_.failure.clear();
+    instance_.completed = 0;
+    instance_.tokens.clear();
+    instance_.suspended = instance_.paused;
+    return compensate_next();
+  }
   instance_.failure.clear();
   instance_.completed = 0;
   for (Token& t : instance_.tokens)
@@ -54,8 +62,9 @@ void Walk::reactivate() {
   for (Token& t : instance_.tokens) {
     if (t.state == TokenState::held) held.push_back(t);
     if (t.state != TokenState::running || !was_suspended) continue;
-    const Step& step = definition_.steps[t.step];
+    const Step& step = step_of(t);
     if (step.kind == Kind::wait) waits.push_back(t.execution);
+    if (step.kind == Kind::call) recheck_child(t);
     if (step.kind == Kind::service_task) {
       if (auto opened = open_job(t, step); !opened) {
         refused = t.execution;
@@ -77,6 +86,8 @@ void Walk::reactivate() {
   if (refused) return fail(refused, why);
   run();
   resume_waits(waits);
+  // It was paused between two compensations.
+  if (instance_.compensating && instance_.tokens.empty()) compensate_next();
 }
 
 void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
@@ -115,6 +126,12 @@ void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
   size_t dropped = std::erase_if(instance_.kept_signals, [](const Instance::KeptSignal& kept) {
     return kept.step == kNoStep;
   });
+  for (Instance::DoneStep& done : instance_.done_steps)
+    done.step = steps[done.step];
+  size_t forgotten = std::erase_if(instance_.done_steps, [&](const Instance::DoneStep& done) {
+    return done.step == kNoStep || !definition_.steps[done.step].compensation;
+  });
+  if (forgotten) record_event(std::to_string(forgotten) + " steps have no compensation any more");
   if (dropped) record_event(std::to_string(dropped) + " kept signals have no WAIT any more");
   instance_.version = definition_.version;
   if (!was_suspended) reactivate();
@@ -129,7 +146,8 @@ Result<void> Walk::open_job(Token& token, const Step& step) {
     TRY(token.limit, limit_use(*step.limit, variables(), now_, budget_.work));
   }
   settle_variables();
-  offer(token, step, 0, instance_.variables->text);
+  const bool own = instance_.compensating && !instance_.done_steps.back().variables.empty();
+  offer(token, step, 0, own ? instance_.done_steps.back().variables : instance_.variables->text);
   return {};
 }
 
@@ -179,12 +197,13 @@ void Walk::drop_effects(Token& token) {
       effects_.withdraw(timer_effect_id(tenant_, id_of(token.execution), a.index));
   }
   unsubscribe(token);
+  drop_call(token);
   token.timers.clear();
   token.limit.reset();
 }
 
 void Walk::begin_attempt(Token& token, const std::string& worker) {
-  const Step& step = definition_.steps[token.step];
+  const Step& step = step_of(token);
   if (!step.attempt_timeout || instance_.suspended) return;
   // A lease that ended without a result: the next worker has the whole time.
   drop_attempt(token);

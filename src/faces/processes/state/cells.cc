@@ -33,6 +33,7 @@ Key awaited_prefix(std::string_view tenant, std::string_view id) {
 Key unique_key(std::string_view tenant, std::string_view id, std::string_view business_key) {
   return key({kProgram, tenant, "u", id, business_key});
 }
+Key retention_key(std::string_view tenant) { return key({kProgram, tenant, "o", "retention"}); }
 Key kept_signal_key(std::string_view tenant, std::string_view signal_id) {
   return key({kProgram, tenant, "m", signal_id});
 }

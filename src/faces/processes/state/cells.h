@@ -9,6 +9,7 @@
 //   processes\0 tenant \0 m \0 signal         a kept signal
 //   processes\0 tenant \0 s \0 name \0 key    the kept signals of a name and correlation key
 //   processes\0 tenant \0 k \0 name \0 key \0 since \0 execution    a WAIT for such signals
+//   processes\0 tenant \0 o \0 retention      the tenant's default retention, as JSON
 //   processes\0 ~paused \0 tenant \0 job type  a paused job type
 
 #include "faces/processes/state/instance.h"
@@ -25,6 +26,7 @@ Key awaited_key(std::string_view tenant, std::string_view definition_id,
 Key awaited_prefix(std::string_view tenant, std::string_view definition_id);
 Key unique_key(std::string_view tenant, std::string_view definition_id,
                std::string_view business_key);
+Key retention_key(std::string_view tenant);
 Key kept_signal_key(std::string_view tenant, std::string_view signal_id);
 Key kept_signal_prefix(std::string_view tenant);
 Key mailbox_key(std::string_view tenant, std::string_view name, std::string_view correlation_key);

@@ -257,7 +257,7 @@ std::vector<std::string> current_steps(const Instance& instance, const Definitio
   for (const Token& t : instance.tokens) {
     if (std::find(seen.begin(), seen.end(), t.step) != seen.end()) continue;
     seen.push_back(t.step);
-    if (t.step < definition.steps.size()) out.push_back(definition.steps[t.step].id);
+    if (t.step < definition.steps.size()) out.push_back(step_of(instance, definition, t.step).id);
   }
   return out;
 }
@@ -290,6 +290,8 @@ std::string instance_json(const Instance& i, const Definition& d) {
   if (!i.business_key.empty()) json::append_string(out += ",\"businessKey\":", i.business_key);
   if (!i.next_id.empty()) json::append_string(out += ",\"nextInstanceId\":", i.next_id);
   if (!i.previous_id.empty()) json::append_string(out += ",\"previousInstanceId\":", i.previous_id);
+  if (!i.parent_id.empty()) json::append_string(out += ",\"parentInstanceId\":", i.parent_id);
+  if (i.compensating) out += ",\"compensating\":true";
   if (i.paused) out += ",\"paused\":true";
   if (i.priority) out += ",\"priority\":" + std::to_string(i.priority);
   if (!i.fairness_key.empty()) json::append_string(out += ",\"fairnessKey\":", i.fairness_key);

@@ -84,6 +84,48 @@ void read_kept_signals(Reader& r, Instance& i) {
   }
 }
 
+bool has_parent(const Instance& i) { return !i.parent_id.empty(); }
+void write_parent(Writer& w, const Instance& i) {
+  w.str(i.parent_id);
+  w.uint(i.parent_execution);
+  w.uint(i.call_depth);
+}
+void read_parent(Reader& r, Instance& i) {
+  i.parent_id = r.str();
+  i.parent_execution = static_cast<uint32_t>(r.uint());
+  i.call_depth = static_cast<uint32_t>(r.uint());
+}
+
+bool is_calling(const Token& t) { return !t.child_id.empty(); }
+bool has_children(const Instance& i) {
+  return std::any_of(i.tokens.begin(), i.tokens.end(), is_calling);
+}
+void write_children(Writer& w, const Instance& i) {
+  write_tokens(w, i, is_calling, [&](const Token& t) { w.str(t.child_id); });
+}
+void read_children(Reader& r, Instance& i) {
+  read_tokens(r, i, [&](Token& t) { t.child_id = r.str(); });
+}
+
+bool has_done_steps(const Instance& i) { return i.compensating || !i.done_steps.empty(); }
+void write_done_steps(Writer& w, const Instance& i) {
+  w.boolean(i.compensating);
+  w.str(i.compensation_reason);
+  w.uint(i.done_steps.size());
+  for (const Instance::DoneStep& done : i.done_steps) {
+    w.uint(done.step);
+    w.str(done.variables);
+  }
+}
+void read_done_steps(Reader& r, Instance& i) {
+  i.compensating = r.boolean();
+  i.compensation_reason = r.str();
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    uint32_t step = static_cast<uint32_t>(r.uint());
+    i.done_steps.push_back({step, std::string(r.str())});
+  }
+}
+
 struct Part {
   uint8_t number;  // stored: append only
   bool (*filled)(const Instance& i);
@@ -94,6 +136,9 @@ constexpr Part kParts[] = {
     {1, has_attempts, write_attempts, read_attempts},
     {2, has_subscriptions, write_subscriptions, read_subscriptions},
     {3, has_kept_signals, write_kept_signals, read_kept_signals},
+    {4, has_parent, write_parent, read_parent},
+    {5, has_children, write_children, read_children},
+    {6, has_done_steps, write_done_steps, read_done_steps},
 };
 
 }  // namespace

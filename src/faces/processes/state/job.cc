@@ -59,6 +59,21 @@ Result<TimerId> parse_timer_effect_id(std::string_view id) {
 
 static constexpr std::string_view kAttempt = "attempt:";
 
+static constexpr std::string_view kRetain = "retain:";
+
+std::string retention_timer_id(std::string_view tenant, std::string_view instance_id,
+                               uint8_t status) {
+  return std::string(kRetain) + timer_effect_id(tenant, instance_id, status);
+}
+
+std::optional<RetentionId> parse_retention_timer(std::string_view id) {
+  if (!id.starts_with(kRetain)) return std::nullopt;
+  auto timer = parse_timer_effect_id(id.substr(kRetain.size()));
+  if (!timer) return std::nullopt;
+  return RetentionId{std::move(timer->tenant), std::move(timer->execution_id),
+                     static_cast<uint8_t>(timer->index)};
+}
+
 std::string attempt_timer_id(std::string_view tenant, std::string_view job_id, uint32_t lease) {
   return std::string(kAttempt) + timer_effect_id(tenant, job_id, lease);
 }

@@ -40,6 +40,16 @@ struct TimerId {
 };
 Result<TimerId> parse_timer_effect_id(std::string_view id);
 
+// The id of the timer after which an instance that ended with this status is forgotten.
+std::string retention_timer_id(std::string_view tenant, std::string_view instance_id,
+                               uint8_t status);
+struct RetentionId {
+  std::string tenant, instance_id;
+  uint8_t status;
+};
+// Nothing when it is the id of another effect.
+std::optional<RetentionId> parse_retention_timer(std::string_view id);
+
 // The id of the timer of one attempt. `lease` counts how often the job was taken.
 std::string attempt_timer_id(std::string_view tenant, std::string_view job_id, uint32_t lease);
 struct AttemptId {
