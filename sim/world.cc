@@ -100,8 +100,9 @@ struct World::Call {
   std::vector<std::unique_ptr<FalsePeer>> peers;  // one for each copy of the request
 };
 
-static server::Config config_of() {
-  auto config = server::Config::load({.flags = {{"auth", "none"}}, .variable = {}, .file = {}});
+static server::Config config_of(std::map<std::string, std::string> settings) {
+  settings.emplace("auth", "none");
+  auto config = server::Config::load({.flags = std::move(settings), .variable = {}, .file = {}});
   CHECK(config);
   return *config;
 }
@@ -110,7 +111,7 @@ World::World(WorldOptions options)
     : options_(options),
       schedule_(options.seed),
       disk_(schedule_, counts_),
-      config_(config_of()),
+      config_(config_of(options.settings)),
       programs_({.wasm_cache = {}}) {
   disk_.lies = options.mutation == Mutation::lying_flush;
   disk_.while_flushing = [this] {

@@ -5,6 +5,7 @@
 // messages, and kills the server at any moment, also while it waits for the disk.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,6 +35,7 @@ struct WorldOptions {
   bool tell = false;  // keep the story in words
   // Faults of machine, disk and clock come by themselves. Without it only kill() ends a process.
   bool trouble = true;
+  std::map<std::string, std::string> settings{};  // of the server, by flag
 };
 
 // A request of a client. An answer that never came is nothing.

@@ -141,6 +141,30 @@ def start_variables_from_a_schema():
         check(f'variables that do not fit are named: {err}', code != 0 and 'refuses to start' in err)
 
 
+def entity_workflows():
+    orders = os.path.join(live.ROOT, 'examples', 'orders', 'simulate.json')
+    code, out, err = run(orders, '--lives', '300')
+    check(f'the orders have no findings: {out}{err}', code == 0 and 'nothing found' in out)
+    check(f'all states and transitions are reached: {out}', re.search(r'reached: (\d+) of \1 steps, (\d+) of \2 branches', out))
+    code, out, err = run(orders, '--lives', '200', '--json', '--invariant', "!(state == 'CANCELLED' && inStock)")
+    report = json.loads(out)
+    check(f'an invariant over data and state breaks: {code} {kinds(report)}', code == 6 and kinds(report) == ['invariant'])
+    story = report['findings'][0]['story']
+    check(f'its story tells of the members and the state: {story}', any('check-stock' in line['text'] for line in story)
+          and any('CANCELLED' in line['text'] for line in story))
+    with tempfile.TemporaryDirectory() as folder:
+        with open(orders) as f:
+            document = json.load(f)
+        document['workflow'] = os.path.join(os.path.dirname(orders), 'order-workflow.json')
+        for change, words in (({'transitions': {}}, 'waits for ever in CHECKED'), ({'create': None}, '"create" is missing'),
+                              ({'workflow': {'name': 'x'}}, 'refuses')):
+            path = os.path.join(folder, 'orders.json')
+            with open(path, 'w') as f:
+                json.dump({k: v for k, v in {**document, 'lives': 30, **change}.items() if v is not None}, f)
+            code, out, err = run(path)
+            check(f'{words}: {code} {out} {err}', code != 0 and words in out + err)
+
+
 def bad_files():
     with tempfile.TemporaryDirectory() as folder:
         good = [task('a'), END]
@@ -157,7 +181,7 @@ def bad_files():
         code, _, err = run(script(folder, [task('a', next='gone'), END]))
         check(f'a definition that the server refuses: {err}', code not in (0, 6) and 'refuses definition "d"' in err)
         path = os.path.join(folder, 'x.json')
-        for text, words in (('{', ''), ('[]', 'must be an object'), ('{}', '"definition" is missing')):
+        for text, words in (('{', ''), ('[]', 'must be an object'), ('{}', '"definition" or "workflow" is missing')):
             with open(path, 'w') as f:
                 f.write(text)
             code, _, err = run(path)
@@ -185,5 +209,5 @@ def other_forms_of_the_report():
 
 if __name__ == '__main__':
     live.run_parts([the_loan_passes, the_broken_loan_is_found_out, the_same_seed_gives_the_same_lives, each_kind_of_finding, each_fault_happens,
-                    a_real_worker, start_variables_from_a_schema, bad_files, other_forms_of_the_report])
+                    a_real_worker, start_variables_from_a_schema, entity_workflows, bad_files, other_forms_of_the_report])
     sys.exit(live.report())

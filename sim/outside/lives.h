@@ -1,13 +1,13 @@
 #pragma once
-// Lives plays a script of a process definition: it starts one instance for each life on a real
-// server in a false world, and is their workers, people and signals until they have ended.
+// play() plays the lives of a script on a real server in a false world: it starts one instance of a
+// process, or creates one entity, for each life, and is their workers, members, people and signals
+// until they have ended.
 
 #include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "expr/expression.h"
 #include "sim/outside/life_dice.h"
 
 namespace pawl::sim {
@@ -24,15 +24,15 @@ struct StoryLine {
   std::string text;
 };
 
-// What became of one life: the instance that was started, and all that it started itself.
+// What became of one life: an entity, or the instance that was started and all that it started.
 struct LifeEnd {
   uint64_t life = 0;
-  std::string status;  // of the first instance; "WAITING" when it waits for ever
+  std::string status;  // of the first instance, or the entity's state; "WAITING": waits for ever
   std::string reason;  // of a failure
   Time took = 0;
   std::set<Problem> problems;
-  std::set<std::string> steps;     // "definition/step" that were entered
-  std::set<std::string> branches;  // "definition/decision -> step"
+  std::set<std::string> steps;     // "definition/step" or "workflow/state" that were entered
+  std::set<std::string> branches;  // "definition/decision -> step" or "workflow/state -> state"
   std::vector<StoryLine> story;
 };
 
@@ -51,8 +51,7 @@ struct PlayOptions {
 // the variables of a start.
 Result<std::vector<LifeEnd>> play(const Script& script, const PlayOptions& options);
 
-// All steps ("definition/step") and branches of the definitions.
-std::set<std::string> all_steps(const Script& script);
-std::set<std::string> all_branches(const Script& script);
+// Adds all steps and branches that there are.
+void add_facts(const Script& script, std::set<std::string>& steps, std::set<std::string>& branches);
 
 }  // namespace pawl::sim

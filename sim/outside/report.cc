@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "expr/expression.h"
 #include "json/text.h"
 
 namespace pawl::sim {
@@ -24,7 +25,9 @@ class Simulation {
  public:
   Simulation(const Script& script, const SimulateOptions& options)
       : script_(script), options_(options) {
-    report_.definition = script.definitions[0].string_or("id");
+    report_.definition = script.definitions.empty()
+                             ? fmt::format("{}/{}", script.model_name, script.model_version)
+                             : std::string(script.definitions[0].string_or("id"));
     report_.seed = options.seed;
   }
 
@@ -147,7 +150,8 @@ class Simulation {
   }
 
   void add_unreached() {
-    const std::set<std::string> steps = all_steps(script_), branches = all_branches(script_);
+    std::set<std::string> steps, branches;
+    add_facts(script_, steps, branches);
     report_.steps = steps.size();
     report_.branches = branches.size();
     for (const std::string& step : steps) {

@@ -161,6 +161,42 @@ Result<Behaviour> read_signal(const json::Value& v, const std::string& where) {
   return b;
 }
 
+Result<Behaviour> read_processor(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  b.takes = {10 * kMillisecond, kSecond};
+  TRY_OK(read_fields(v, where,
+                     {{"results", choices_into(b.results, "data")},
+                      {"takes", range_into(b.takes)},
+                      {"fails", share_into(b.fails)},
+                      {"message", text_into(b.message)},
+                      {"dies", share_into(b.dies)},
+                      {"twice", share_into(b.twice)}}));
+  return b;
+}
+
+Result<Behaviour> read_criterion(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  b.takes = {10 * kMillisecond, kSecond};
+  TRY_OK(read_fields(v, where,
+                     {{"matches", share_into(b.matches)},
+                      {"takes", range_into(b.takes)},
+                      {"fails", share_into(b.fails)},
+                      {"message", text_into(b.message)},
+                      {"dies", share_into(b.dies)},
+                      {"twice", share_into(b.twice)}}));
+  return b;
+}
+
+Result<Behaviour> read_transition(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  b.takes = {60 * kSecond, 3600 * kSecond};
+  TRY_OK(read_fields(v, where,
+                     {{"after", range_into(b.takes)},
+                      {"twice", share_into(b.twice)},
+                      {"never", share_into(b.never)}}));
+  return b;
+}
+
 using ReadBehaviour = Result<Behaviour> (*)(const json::Value& v, const std::string& where);
 auto behaviours_into(std::map<std::string, Behaviour>& out, ReadBehaviour read) {
   return [&out, read](const json::Value& v, const std::string& where) -> Result<void> {
@@ -188,6 +224,30 @@ Result<void> read_start(const json::Value& v, const std::string& where, Script& 
     return bad(where, "must be a list of variables, or {\"schema\": ...}");
   script.start_schema = *schema;
   return {};
+}
+
+// {"name", "version", "sample"}
+Result<void> read_model(const json::Value& v, const std::string& where, Script& script) {
+  return read_fields(
+      v, where,
+      {{"name", text_into(script.model_name)},
+       {"version",
+        [&](const json::Value& n, const std::string& place) -> Result<void> {
+          if (!n.is_number() || !n.as_int64()) return bad(place, "must be a whole number");
+          script.model_version = *n.as_int64();
+          return {};
+        }},
+       {"sample", [&](const json::Value& sample, const std::string& place) -> Result<void> {
+          if (!sample.is_object()) return bad(place, "must be a document, a JSON object");
+          script.model_sample = sample;
+          return {};
+        }}});
+}
+
+// A file with workflows to import, or one workflow.
+json::Value import_of(json::Value document) {
+  if (document.find("workflows")) return document;
+  return json::object({{"importMode", "REPLACE"}, {"workflows", json::Array{std::move(document)}}});
 }
 
 Result<void> read_lives(const json::Value& v, const std::string& where, uint64_t& out) {
@@ -243,6 +303,18 @@ Result<Script> read_script(const json::Value& document, const ReadFile& read_fil
         }},
        {"start", [&](const json::Value& v,
                      const std::string& where) { return read_start(v, where, script); }},
+       {"workflow",
+        [&](const json::Value& v, const std::string& where) -> Result<void> {
+          TRY(json::Value read, definition_of(v, where, read_file));
+          script.workflow = import_of(std::move(read));
+          return {};
+        }},
+       {"model", [&](const json::Value& v,
+                     const std::string& where) { return read_model(v, where, script); }},
+       {"create", choices_into(script.starts, "data")},
+       {"processors", behaviours_into(script.processors, read_processor)},
+       {"criteria", behaviours_into(script.criteria, read_criterion)},
+       {"transitions", behaviours_into(script.transitions, read_transition)},
        {"jobs", behaviours_into(script.jobs, read_job)},
        {"tasks", behaviours_into(script.tasks, read_task)},
        {"signals", behaviours_into(script.signals, read_signal)},
@@ -253,9 +325,14 @@ Result<Script> read_script(const json::Value& document, const ReadFile& read_fil
        {"lives", [&](const json::Value& v,
                      const std::string& where) { return read_lives(v, where, script.lives); }},
        {"horizon", range_into(horizon)}}));
-  if (first.is_null()) return bad("", "\"definition\" is missing: name the file of the definition");
+  if (first.is_null() && script.workflow.is_null())
+    return bad("", "\"definition\" or \"workflow\" is missing: name the file of one of them");
+  if (!first.is_null() && !script.workflow.is_null())
+    return bad("", "\"definition\" and \"workflow\" need files of their own");
+  if (first.is_null() && script.starts.empty())
+    return bad("", "\"create\" is missing: list documents of the entities to create");
   script.horizon = horizon.high;
-  script.definitions.push_back(std::move(first));
+  if (!first.is_null()) script.definitions.push_back(std::move(first));
   for (json::Value& one : more)
     script.definitions.push_back(std::move(one));
   return script;

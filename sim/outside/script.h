@@ -38,14 +38,21 @@ struct Behaviour {
   double twice = 0;     // the answer comes twice
   double never = 0;     // tasks and signals: nobody comes
   bool early = false;   // signals: the time counts from the start, and the signal is kept
+  double matches = 1;   // criteria
   std::string program;  // jobs: a real worker, from --worker
 };
 
+// A script is about process definitions, or about the workflows of one entity model.
 struct Script {
   std::vector<json::Value> definitions;  // the first one is started
-  std::vector<Choice> starts;            // variables; empty: from the schema, or none
+  std::vector<Choice> starts;            // variables, or documents of entities
   json::Value start_schema;              // null: the definition's inputSchema
   std::map<std::string, Behaviour> jobs, tasks, signals;
+  json::Value workflow;      // as it is imported; null: the script is about processes
+  json::Value model_sample;  // null: the first document
+  std::string model_name = "entity";
+  int64_t model_version = 1;
+  std::map<std::string, Behaviour> processors, criteria, transitions;
   double crashes = 0.1;  // lives in which the server is killed once
   std::vector<std::string> invariants;
   std::vector<std::string> may_be_unreached;  // steps that are no finding when nobody reaches them

@@ -1,26 +1,17 @@
-#include "sim/outside/lives.h"
+// The player of process definitions.
 
 #include <fmt/format.h>
 
 #include <map>
-#include <memory>
 
 #include "json/text.h"
-#include "sim/clients/client.h"
+#include "sim/outside/stage.h"
 
 namespace pawl::sim {
 namespace {
 
-// Lives of one world begin within this time of each other.
-constexpr Time kSpread = 600 * kSecond;
 constexpr int64_t kLeaseSeconds = 300;
 constexpr int64_t kPollMs = 30'000;
-// Work that nobody waits for is looked for after a pause of this share of the quiet time before it,
-// so that a life of months takes a few hundred looks.
-constexpr Time kQuietShare = 20;
-// In a life with a kill, each request brings it with this share until it came.
-constexpr double kKillShare = 0.3;
-constexpr size_t kMaxStory = 400;
 
 bool is_final(std::string_view status) {
   return status == "COMPLETED" || status == "FAILED" || status == "CANCELLED";
@@ -64,11 +55,11 @@ std::map<std::string, Steps> facts_of(const Script& script) {
   return out;
 }
 
-struct Life;
+struct ProcessLife;
 
 // One instance of a life: the one that was started, or one that it started.
 struct Played {
-  Life* life = nullptr;
+  ProcessLife* life = nullptr;
   std::string id, definition;
   std::string status;
   std::vector<std::string> at;          // its current steps
@@ -78,39 +69,26 @@ struct Played {
   std::map<std::string, int> attempts;  // jobs taken, by step
 };
 
-struct Life {
-  explicit Life(uint64_t seed, uint64_t number) : number(number), dice(seed, number) {}
-  uint64_t number;
-  LifeDice dice;
+struct ProcessLife : Life {
+  using Life::Life;
   json::Object variables;
-  Time began = 0;
-  uint64_t requests = 0;
-  bool will_be_killed = false;
   std::vector<std::unique_ptr<Played>> instances;
-  LifeEnd end;
 };
 
-class Player {
+class ProcessPlayer {
  public:
-  Player(const Script& script, const PlayOptions& options)
-      : script_(script),
-        options_(options),
-        facts_(facts_of(script)),
-        world_({.seed = options.seed, .faults = FaultSet{}, .tell = false, .trouble = false}) {
-    for (const std::string& text : script.invariants)
-      invariants_.emplace_back(text);
+  ProcessPlayer(const Script& script, const PlayOptions& options)
+      : script_(script), options_(options), facts_(facts_of(script)), stage_(script, options) {
     for (const auto& [id, steps] : facts_)
       for (const auto& [step, facts] : steps)
         if (!facts.job_type.empty()) job_types_.insert(facts.job_type);
     for (uint64_t number : options.lives)
-      lives_.push_back(std::make_unique<Life>(options.seed, number));
+      lives_.push_back(std::make_unique<ProcessLife>(options.seed, number));
   }
 
   Result<std::vector<LifeEnd>> play() {
     upload();
-    while (!refused_ && running() && elapsed() < kSpread + script_.horizon)
-      world_.live(std::max<Time>(60 * kSecond, quiet() / kQuietShare));
-    if (refused_) return fail(Code::invalid, "REFUSED", *refused_);
+    TRY_OK(stage_.run([this] { return running(); }));
     std::vector<LifeEnd> out;
     for (auto& life : lives_) {
       judge_end(*life);
@@ -120,11 +98,6 @@ class Player {
   }
 
  private:
-  Time elapsed() { return world_.schedule().elapsed(); }
-  Time quiet() { return elapsed() - active_; }
-  // The pause before the next look at something that has not changed for this long.
-  static Time patience(Time quiet) { return std::max<Time>(20 * kSecond, quiet / kQuietShare); }
-
   bool running() const {
     if (started_ < lives_.size()) return true;
     for (const auto& life : lives_)
@@ -133,62 +106,30 @@ class Player {
     return false;
   }
 
-  void tell(Life& life, std::string text) {
-    if (life.end.story.size() < kMaxStory)
-      life.end.story.push_back({elapsed() - life.began, std::move(text)});
-  }
-
-  void refuse(std::string why) {
-    if (!refused_) refused_ = std::move(why);
-  }
-
-  // Sends a request of a life until it is answered. The server may be killed meanwhile.
-  void send(Life& life, Sent sent, std::function<void(wire::Response)> answered) {
-    active_ = elapsed();
-    call_until_answered(world_, std::move(sent), std::move(answered));
-    const std::string name = fmt::format("kill {}", ++life.requests);
-    if (!life.will_be_killed || !life.dice.happens(name, kKillShare)) return;
-    life.will_be_killed = false;
-    const auto delay = static_cast<Time>(life.dice.draw("kill moment") % (4 * kMillisecond));
-    world_.schedule().after(delay, [this, &life] {
-      tell(life, "the server is killed, and starts again");
-      world_.kill();
-    });
-  }
-
   // -- Definitions and starts.
 
   void upload(size_t from = 0) {
     if (from == script_.definitions.size()) return start_all();
-    call_until_answered(
-        world_, {"POST", "/v1/definitions", json::print(script_.definitions[from])},
-        [this, from](const wire::Response& r) {
-          if (r.status >= 300)
-            return refuse(fmt::format("the server refuses definition \"{}\": {}",
-                                      script_.definitions[from].string_or("id"), reason_of(r)));
-          upload(from + 1);
-        });
-  }
-
-  static std::string reason_of(const wire::Response& r) {
-    const json::Value body = body_of(r);
-    const std::string_view reason = body.string_or("reason");
-    return reason.empty() ? fmt::format("{} {}", r.status, r.body) : std::string(reason);
+    call_until_answered(stage_.world(),
+                        {"POST", "/v1/definitions", json::print(script_.definitions[from])},
+                        [this, from](const wire::Response& r) {
+                          if (r.status >= 300)
+                            return stage_.refuse(fmt::format(
+                                "the server refuses definition \"{}\": {}",
+                                script_.definitions[from].string_or("id"), reason_of(r)));
+                          upload(from + 1);
+                        });
   }
 
   void start_all() {
     for (auto& life : lives_) {
-      Life* one = life.get();
-      if (options_.crashes && one->dice.happens("killed", script_.crashes))
-        one->will_be_killed = true;
-      const auto delay = static_cast<Time>(one->dice.draw("begins") %
-                                           static_cast<uint64_t>(lives_.size() > 1 ? kSpread : 1));
-      world_.schedule().after(delay, [this, one] { start(*one); });
+      ProcessLife* one = life.get();
+      stage_.after(stage_.delay_of(*one), [this, one] { start(*one); });
     }
     if (!job_types_.empty()) poll();
   }
 
-  json::Object start_variables(const Life& life) const {
+  json::Object start_variables(const ProcessLife& life) const {
     if (!script_.starts.empty()) return life.dice.pick("start", script_.starts);
     const json::Value* schema = &script_.start_schema;
     if (schema->is_null()) schema = script_.definitions[0].find("inputSchema");
@@ -197,30 +138,30 @@ class Player {
     return made.is_object() ? made.object() : json::Object{};
   }
 
-  void start(Life& life) {
-    life.began = elapsed();
+  void start(ProcessLife& life) {
+    stage_.begin(life);
     life.variables = start_variables(life);
     const std::string definition(script_.definitions[0].string_or("id"));
     json::Value body = json::object({{"definitionId", definition}, {"variables", life.variables}});
-    tell(life, fmt::format("{} starts with {}", definition, json::print(life.variables)));
-    const std::string key = fmt::format("life-{}", life.number);
-    send(life, {"POST", "/v1/instances", json::print(body), {{"Idempotency-Key", key}}},
-         [this, &life](const wire::Response& r) {
-           ++started_;
-           if (r.status >= 300)
-             return refuse(fmt::format("the server refuses to start with {}: {}",
-                                       json::print(life.variables), reason_of(r)));
-           see(adopt(life, body_of(r)), body_of(r));
-           send_early_signals(*life.instances.front());
-         });
+    stage_.tell(life, fmt::format("{} starts with {}", definition, json::print(life.variables)));
+    const std::string key = fmt::format("life-{}", life.end.life);
+    stage_.send(life, {"POST", "/v1/instances", json::print(body), {{"Idempotency-Key", key}}},
+                [this, &life](const wire::Response& r) {
+                  ++started_;
+                  if (r.status >= 300)
+                    return stage_.refuse(fmt::format("the server refuses to start with {}: {}",
+                                                     json::print(life.variables), reason_of(r)));
+                  see(adopt(life, body_of(r)), body_of(r));
+                  send_early_signals(*life.instances.front());
+                });
   }
 
-  Played& adopt(Life& life, const json::Value& instance) {
+  Played& adopt(ProcessLife& life, const json::Value& instance) {
     auto played = std::make_unique<Played>();
     played->life = &life;
     played->id = instance.string_or("id");
     played->definition = instance.string_or("definitionId");
-    played->changed = elapsed();
+    played->changed = stage_.elapsed();
     known_[played->id] = played.get();
     life.instances.push_back(std::move(played));
     Played& made = *life.instances.back();
@@ -231,7 +172,7 @@ class Player {
   // -- Looking at instances.
 
   void look(Played& played) {
-    call_until_answered(world_, {"GET", "/v1/instances/" + played.id},
+    call_until_answered(stage_.world(), {"GET", "/v1/instances/" + played.id},
                         [this, &played](const wire::Response& r) {
                           if (r.status == 200) see(played, body_of(r));
                         });
@@ -239,7 +180,7 @@ class Player {
 
   // Timers change instances without any request.
   void look_later(Played& played) {
-    world_.schedule().after(patience(elapsed() - played.changed), [this, &played] {
+    stage_.after(stage_.patience(played.changed), [this, &played] {
       if (played.over || is_final(played.status)) return;
       look(played);
       look_later(played);
@@ -257,8 +198,9 @@ class Player {
     if (at != played.at || status != played.status) {
       played.at = at;
       played.status = status;
-      played.changed = active_ = elapsed();
-      tell(*played.life, where_is(played));
+      played.changed = stage_.elapsed();
+      stage_.touch();
+      stage_.tell(*played.life, where_is(played));
     }
     expect_people(played);
     if (is_final(status)) finish(played, instance);
@@ -269,54 +211,33 @@ class Player {
     return fmt::format("{} is at {}", played.definition, fmt::join(played.at, ", "));
   }
 
-  // A variable that is not there counts as null or as false, whichever the expression can use.
-  static Result<bool> holds(const expr::Expression& invariant, json::Object variables) {
-    std::vector<std::string> missing;
-    for (const std::string& name : invariant.variables())
-      if (!variables.has(name)) missing.push_back(name);
-    for (const std::string& name : missing)
-      variables.set(name, json::Value());
-    auto good = invariant.test(variables, 0);
-    if (good || missing.empty()) return good;
-    for (const std::string& name : missing)
-      variables.set(name, false);
-    return invariant.test(variables, 0);
-  }
-
   void check_invariants(Played& played, const json::Value& instance) {
-    if (invariants_.empty()) return;
+    if (script_.invariants.empty()) return;
     const json::Value* own = instance.find("variables");
     json::Object variables = own && own->is_object() ? own->object() : json::Object{};
     for (std::string_view name : {"status", "definitionId", "currentStepIds"})
       if (const json::Value* v = instance.find(name)) variables.set(std::string(name), *v);
-    for (const expr::Expression& invariant : invariants_) {
-      auto good = holds(invariant, variables);
-      if (!good || *good) continue;
-      Problem problem{"invariant", invariant.text()};
-      if (played.life->end.problems.insert(problem).second)
-        tell(*played.life, fmt::format("BROKEN: {} does not hold with {}", invariant.text(),
-                                       json::print(variables)));
-    }
+    stage_.check_invariants(*played.life, variables);
   }
 
   void finish(Played& played, const json::Value& instance) {
     const std::string next(instance.string_or("nextInstanceId"));
     if (!next.empty() && !known_.contains(next)) adopt_by_id(*played.life, next);
     if (&played == played.life->instances.front().get()) {
-      played.life->end.took = elapsed() - played.life->began;
+      played.life->end.took = stage_.elapsed() - played.life->began;
       played.life->end.reason = instance.string_or("failureReason");
     }
     if (!instance.string_or("failureReason").empty())
-      tell(*played.life, fmt::format("the reason: {}", instance.string_or("failureReason")));
-    call_until_answered(world_, {"GET", "/v1/instances/" + played.id + "/history"},
+      stage_.tell(*played.life, fmt::format("the reason: {}", instance.string_or("failureReason")));
+    call_until_answered(stage_.world(), {"GET", "/v1/instances/" + played.id + "/history"},
                         [this, &played](const wire::Response& r) {
                           read_history(played, body_of(r));
                           played.over = true;
                         });
   }
 
-  void adopt_by_id(Life& life, const std::string& id) {
-    call_until_answered(world_, {"GET", "/v1/instances/" + id},
+  void adopt_by_id(ProcessLife& life, const std::string& id) {
+    call_until_answered(stage_.world(), {"GET", "/v1/instances/" + id},
                         [this, &life, id](const wire::Response& r) {
                           if (r.status != 200 || known_.contains(id)) return;
                           see(adopt(life, body_of(r)), body_of(r));
@@ -351,25 +272,27 @@ class Player {
                                      {"maxJobs", 20},
                                      {"leaseSeconds", kLeaseSeconds},
                                      {"maxWaitMs", kPollMs}});
-    world_.call({"POST", "/v1/jobs/poll", json::print(body)},
-                [this](const std::optional<wire::Response>& r) {
-                  const json::Value answer = r ? body_of(*r) : json::Value();
-                  const json::Value* jobs = answer.find("jobs");
-                  if (jobs && jobs->is_array())
-                    for (const json::Value& job : jobs->array())
-                      take_job(job);
-                  const bool any = jobs && jobs->is_array() && !jobs->array().empty();
-                  if (any) active_ = elapsed();
-                  const Time pause = any || quiet() < 600 * kSecond ? 0 : quiet() / kQuietShare;
-                  world_.schedule().after(pause, [this] { poll(); });
-                });
+    stage_.world().call({"POST", "/v1/jobs/poll", json::print(body)},
+                        [this](const std::optional<wire::Response>& r) {
+                          const json::Value answer = r ? body_of(*r) : json::Value();
+                          const json::Value* jobs = answer.find("jobs");
+                          if (jobs && jobs->is_array())
+                            for (const json::Value& job : jobs->array())
+                              take_job(job);
+                          const bool any = jobs && jobs->is_array() && !jobs->array().empty();
+                          if (any) stage_.touch();
+                          const Time pause = any || stage_.quiet() < 600 * kSecond
+                                                 ? 0
+                                                 : stage_.quiet() / kQuietShare;
+                          stage_.after(pause, [this] { poll(); });
+                        });
   }
 
   void take_job(const json::Value& job) {
     const std::string instance(job.string_or("instanceId"));
     if (auto found = known_.find(instance); found != known_.end()) return work(*found->second, job);
     // The instance was started by another one: by its chain, or as its child.
-    call_until_answered(world_, {"GET", "/v1/instances/" + instance},
+    call_until_answered(stage_.world(), {"GET", "/v1/instances/" + instance},
                         [this, job, instance](const wire::Response& r) {
                           const json::Value body = body_of(r);
                           for (std::string_view link : {"previousInstanceId", "parentInstanceId"}) {
@@ -384,44 +307,45 @@ class Player {
 
   void work(Played& played, const json::Value& job) {
     static const Behaviour at_once;
-    Life& life = *played.life;
+    ProcessLife& life = *played.life;
     const std::string type(job.string_or("jobType")), step(job.string_or("stepId"));
     const int attempt = ++played.attempts[step];
     const std::string name = fmt::format("job {}/{}/{}", played.definition, step, attempt);
     auto found = script_.jobs.find(type);
     const Behaviour& behaviour = found == script_.jobs.end() ? at_once : found->second;
-    tell(life, fmt::format("a worker takes job {} of step {}{}", type, step,
-                           attempt > 1 ? fmt::format(", attempt {}", attempt) : ""));
+    stage_.tell(life, fmt::format("a worker takes job {} of step {}{}", type, step,
+                                  attempt > 1 ? fmt::format(", attempt {}", attempt) : ""));
     if (life.dice.happens(name + " dies", behaviour.dies))
-      return tell(life, fmt::format("the worker of {} is never heard of again", type));
+      return stage_.tell(life, fmt::format("the worker of {} is never heard of again", type));
     Time takes = life.dice.span(name + " takes", behaviour.takes);
     const Time lease = kLeaseSeconds * kSecond;
     if (life.dice.happens(name + " late", behaviour.late))
       takes = lease + takes + 10 * kSecond;
     else if (takes > lease - 60 * kSecond)
-      keep_lease(life, job, elapsed() + takes);
-    world_.schedule().after(
-        takes, [this, &played, &behaviour, job, name] { answer(played, behaviour, job, name); });
+      keep_lease(life, job, stage_.elapsed() + takes);
+    stage_.after(takes,
+                 [this, &played, &behaviour, job, name] { answer(played, behaviour, job, name); });
     if (life.dice.happens(name + " twice", behaviour.twice))
-      world_.schedule().after(
+      stage_.after(
           takes + life.dice.span(name + " again", {kSecond, 600 * kSecond}),
           [this, &played, &behaviour, job, name] { answer(played, behaviour, job, name); });
   }
 
   // Extends the lease of a job that takes long, as workers do.
   void keep_lease(Life& life, const json::Value& job, Time until) {
-    const int64_t seconds = std::min<int64_t>((until - elapsed()) / kSecond + 60, 12 * 3600);
+    const int64_t seconds = std::min<int64_t>((until - stage_.elapsed()) / kSecond + 60, 12 * 3600);
     json::Value body = json::object({{"workerId", "simulated"}, {"leaseSeconds", seconds}});
     const std::string path = fmt::format("/v1/jobs/{}/heartbeat", job.string_or("id"));
-    world_.call({"POST", path, json::print(body)}, [](const std::optional<wire::Response>&) {});
-    if (elapsed() + seconds * kSecond > until) return;
-    world_.schedule().after((seconds - 60) * kSecond,
-                            [this, &life, job, until] { keep_lease(life, job, until); });
+    stage_.world().call({"POST", path, json::print(body)},
+                        [](const std::optional<wire::Response>&) {});
+    if (stage_.elapsed() + seconds * kSecond > until) return;
+    stage_.after((seconds - 60) * kSecond,
+                 [this, &life, job, until] { keep_lease(life, job, until); });
   }
 
   void answer(Played& played, const Behaviour& behaviour, const json::Value& job,
               const std::string& name) {
-    Life& life = *played.life;
+    ProcessLife& life = *played.life;
     if (life.dice.happens(name + " fails", behaviour.fails))
       return report_failure(played, job, behaviour.message, behaviour.retryable);
     json::Object result = life.dice.pick(name + " result", behaviour.results);
@@ -431,16 +355,17 @@ class Player {
       result = std::move(*made);
     }
     const std::string path = fmt::format("/v1/jobs/{}/complete", job.string_or("id"));
-    tell(life, fmt::format("the worker completes {} with {}", job.string_or("jobType"),
-                           json::print(result)));
+    stage_.tell(life, fmt::format("the worker completes {} with {}", job.string_or("jobType"),
+                                  json::print(result)));
     json::Value body = json::object({{"workerId", "simulated"}, {"variables", std::move(result)}});
-    send(life, {"POST", path, json::print(body)}, [this, &played, job](const wire::Response& r) {
-      if (r.status >= 400 && r.status != 404 && r.status != 409) {
-        refused_result(played, job, reason_of(r));
-        return report_failure(played, job, reason_of(r), false);
-      }
-      look(played);
-    });
+    stage_.send(life, {"POST", path, json::print(body)},
+                [this, &played, job](const wire::Response& r) {
+                  if (r.status >= 400 && r.status != 404 && r.status != 409) {
+                    refused_result(played, job, reason_of(r));
+                    return report_failure(played, job, reason_of(r), false);
+                  }
+                  look(played);
+                });
   }
 
   void refused_result(Played& played, const json::Value& job, const std::string& why) {
@@ -451,13 +376,13 @@ class Player {
 
   void report_failure(Played& played, const json::Value& job, const std::string& why,
                       bool retryable) {
-    tell(*played.life, fmt::format("job {} fails{}: {}", job.string_or("jobType"),
-                                   retryable ? "" : " for good", why));
+    stage_.tell(*played.life, fmt::format("job {} fails{}: {}", job.string_or("jobType"),
+                                          retryable ? "" : " for good", why));
     json::Value body =
         json::object({{"workerId", "simulated"}, {"errorMessage", why}, {"retryable", retryable}});
     const std::string path = fmt::format("/v1/jobs/{}/fail", job.string_or("id"));
-    send(*played.life, {"POST", path, json::print(body)},
-         [this, &played](const wire::Response&) { look(played); });
+    stage_.send(*played.life, {"POST", path, json::print(body)},
+                [this, &played](const wire::Response&) { look(played); });
   }
 
   // -- People and signals.
@@ -498,15 +423,15 @@ class Player {
     const bool tasks = path.starts_with("/user");
     auto act = [this, &played, &behaviour, name, path, what, tasks] {
       const json::Object& result = played.life->dice.pick(name + " result", behaviour.results);
-      tell(*played.life, fmt::format("{} with {}", what, json::print(result)));
+      stage_.tell(*played.life, fmt::format("{} with {}", what, json::print(result)));
       json::Value body = tasks ? json::object({{"workerId", "simulated"}, {"variables", result}})
                                : json::Value(result);
-      send(*played.life, {"POST", "/v1/instances/" + played.id + path, json::print(body)},
-           [this, &played](const wire::Response&) { look(played); });
+      stage_.send(*played.life, {"POST", "/v1/instances/" + played.id + path, json::print(body)},
+                  [this, &played](const wire::Response&) { look(played); });
     };
-    world_.schedule().after(takes, act);
+    stage_.after(takes, act);
     if (dice.happens(name + " twice", behaviour.twice))
-      world_.schedule().after(takes + dice.span(name + " again", {kSecond, 600 * kSecond}), act);
+      stage_.after(takes + dice.span(name + " again", {kSecond, 600 * kSecond}), act);
   }
 
   void send_early_signals(Played& played) {
@@ -518,9 +443,8 @@ class Player {
 
   // -- The end of a life.
 
-  void judge_end(Life& life) {
+  void judge_end(ProcessLife& life) {
     LifeEnd& end = life.end;
-    end.life = life.number;
     if (life.instances.empty()) return;
     end.status = life.instances.front()->status;
     for (const auto& instance : life.instances) {
@@ -528,49 +452,40 @@ class Player {
       for (const std::string& step : instance->at)
         end.steps.insert(instance->definition + "/" + step);
       end.status = "WAITING";
-      end.took = elapsed() - life.began;
+      end.took = stage_.elapsed() - life.began;
       if (script_.may_wait) continue;
       const std::string at = fmt::format("{}", fmt::join(instance->at, ", "));
       end.problems.insert(
           {"waits-for-ever", fmt::format("{} waits for ever at {}", instance->definition, at)});
-      tell(life, fmt::format("nothing more comes: {} waits at {}", instance->definition, at));
+      stage_.tell(life,
+                  fmt::format("nothing more comes: {} waits at {}", instance->definition, at));
     }
   }
 
   const Script& script_;
   const PlayOptions& options_;
   std::map<std::string, Steps> facts_;
-  std::vector<expr::Expression> invariants_;
   std::set<std::string> job_types_;
-  std::vector<std::unique_ptr<Life>> lives_;
+  std::vector<std::unique_ptr<ProcessLife>> lives_;
   std::map<std::string, Played*> known_;  // by instance id
   size_t started_ = 0;
-  Time active_ = 0;  // when the outside last did something, or an instance changed
-  std::optional<std::string> refused_;
-  World world_;  // last: its end drops the requests that are open
+  Stage stage_;  // last: its end drops the requests that are open
 };
 
 }  // namespace
 
-Result<std::vector<LifeEnd>> play(const Script& script, const PlayOptions& options) {
-  return Player(script, options).play();
+Result<std::vector<LifeEnd>> play_processes(const Script& script, const PlayOptions& options) {
+  return ProcessPlayer(script, options).play();
 }
 
-std::set<std::string> all_steps(const Script& script) {
-  std::set<std::string> out;
-  for (const auto& [definition, steps] : facts_of(script))
-    for (const auto& [step, facts] : steps)
-      out.insert(definition + "/" + step);
-  return out;
-}
-
-std::set<std::string> all_branches(const Script& script) {
-  std::set<std::string> out;
-  for (const auto& [definition, steps] : facts_of(script))
-    for (const auto& [step, facts] : steps)
+void add_definition_facts(const Script& script, std::set<std::string>& steps,
+                          std::set<std::string>& branches) {
+  for (const auto& [definition, of] : facts_of(script))
+    for (const auto& [step, facts] : of) {
+      steps.insert(definition + "/" + step);
       for (const std::string& target : facts.branches)
-        out.insert(definition + "/" + step + " -> " + target);
-  return out;
+        branches.insert(definition + "/" + step + " -> " + target);
+    }
 }
 
 }  // namespace pawl::sim
