@@ -171,7 +171,21 @@ Result<Bytes> child_ended(TurnContext& context) {
       walk.child_failed(*token, reason_of(*child));
     return true;
   };
-  TRY_OK(walk_if_there(context, command.parent_id, act));
+  Turn::Mark mark = context.turn.mark();
+  auto done = walk_if_there(context, command.parent_id, act);
+  if (!done && done.error().code == Code::too_large) {
+    // Nobody is there to refuse the variables to, and the effect would come again for ever.
+    context.turn.rewind(mark);
+    context.limits = {};
+    std::string reason = "ChildFailed: instance \"" + command.child_id +
+                         "\" has a result that cannot be taken: " + done.error().message;
+    done = walk_if_there(context, command.parent_id,
+                         [&](Walk& walk, Instance&, const Definition&) -> Result<bool> {
+                           walk.child_failed(*walk.token(command.execution), reason);
+                           return true;
+                         });
+  }
+  TRY_OK(done);
   return Bytes();
 }
 

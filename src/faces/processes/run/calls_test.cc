@@ -204,6 +204,18 @@ TEST(call, the_end_of_a_child_is_seen_when_the_parent_goes_on) {
   s.verify();
 }
 
+TEST(call, a_result_that_is_too_large_fails_the_step) {
+  FaceFixture s;
+  s.upload(child_of());
+  s.upload(parent(R"({"workflowId":"child","variables":{}})"));
+  const std::string half(kVariablesBytes * 2 / 3, 'x');
+  std::string id = s.start("parent", R"({"a":")" + half + "\"}");
+  s.finish("j", R"({"b":")" + half + "\"}");
+  EXPECT_EQ(s.status(id), "FAILED");
+  EXPECT_NE(s.reason(id).find("has a result that cannot be taken"), std::string::npos);
+  s.verify();
+}
+
 TEST(call, a_workflow_that_calls_itself_ends) {
   FaceFixture s;
   s.upload(definition("loop", R"({"id":"c","name":"c","type":"CALL",)"

@@ -112,7 +112,8 @@ TEST(compensation, one_that_fails_waits_for_an_operator) {
   EXPECT_EQ(s.reason(id), "CompensationFailed: no cancel-flight");
   order(s, id, "move", 409);
   order(s, id, "compensate", 409);
-  order(s, id, "retry");
+  s.post("/v1/instances/" + id + "/steps/flight.compensation/retry");
+  EXPECT_EQ(s.last_status, 200);
   fail_job(s, "cancel-flight", false);
   order(s, id, "skip");
   s.finish("cancel-hotel");

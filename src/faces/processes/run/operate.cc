@@ -44,7 +44,7 @@ Result<void> retry(Order& o) {
     return refuse(o.instance, "its steps were undone; restart it as a new instance");
   if (std::string_view step = o.body.string_or("stepId"); !step.empty()) {
     const Token* failed = o.walk.failed_token();
-    if (!failed || o.definition.steps[failed->step].id != step)
+    if (!failed || step_of(o.instance, o.definition, failed->step).id != step)
       return fail(
           Code::conflict, "NOT_THERE",
           "instance \"" + o.instance.id + "\" did not fail at step \"" + std::string(step) + "\"");

@@ -397,9 +397,11 @@ Result<Bytes> timer(TurnContext& context) {
   }
   if (auto kept = parse_retention_timer(context.input.settles)) {
     context.tenant = kept->tenant;
-    TRY(auto instance, context.instance(kept->instance_id));
-    if (static_cast<uint8_t>(instance->status) == kept->status)
-      TRY_OK(forget_instance(context, *instance));
+    auto instance = context.instance(kept->instance_id);
+    if (!instance && instance.error().is(kNoInstance)) return Bytes();
+    TRY_OK(instance);
+    if (static_cast<uint8_t>((*instance)->status) == kept->status)
+      TRY_OK(forget_instance(context, **instance));
     return Bytes();
   }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));

@@ -208,6 +208,22 @@ TEST(signals, one_that_does_not_match_the_schema_is_refused_or_dropped) {
   s.verify();
 }
 
+TEST(signals, one_that_is_too_large_for_the_instance_is_dropped) {
+  FaceFixture s;
+  s.upload(late_wait(R"("signal":"paid",)"));
+  const std::string half(kVariablesBytes * 2 / 3, 'x');
+  std::string id = start(s, "k", R"({"a":")" + half + "\"}");
+  send(s, "k", R"(,"variables":{"b":")" + half + "\"}");
+  EXPECT_EQ(s.last_status, 202);
+  s.finish("j");
+  EXPECT_EQ(s.status(id), "WAITING") << "the result of the worker is not refused for it";
+  send(s, "k", R"(,"variables":{"b":")" + half + "\"}");
+  EXPECT_EQ(s.last_status, 413);
+  send(s, "k");
+  EXPECT_EQ(s.status(id), "COMPLETED");
+  s.verify();
+}
+
 TEST(signals, a_migration_follows_the_new_name) {
   FaceFixture s;
   s.upload(late_wait(R"("signal":"paid",)"));

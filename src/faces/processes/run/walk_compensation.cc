@@ -56,8 +56,9 @@ void Walk::compensate(const std::string& reason) {
 
 void Walk::compensate_next() {
   if (instance_.paused) return;
-  const bool exhausted = instance_.ordinals + 8 >= kMaxOrdinals;
-  if (instance_.done_steps.empty() || exhausted) {
+  const bool all_undone = instance_.done_steps.empty();
+  const bool exhausted = !all_undone && instance_.ordinals + 8 >= kMaxOrdinals;
+  if (all_undone || exhausted) {
     instance_.compensating = false;
     instance_.status = Status::failed;
     instance_.failure =

@@ -61,6 +61,10 @@ Result<bool> Walk::take_kept_signal(Token& token, const Step& step) {
                    step.id);
       continue;
     }
+    if (variables->text.size() + instance_.variables->text.size() > kVariablesBytes) {
+      record_event("a kept signal was dropped, because the variables would be too large", step.id);
+      continue;
+    }
     record_event("took a signal that was kept", step.id);
     if (!variables->object.empty()) json::merge_shallow(edit(), variables->object);
     return true;
