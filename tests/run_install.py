@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Installs into a temporary prefix, moves that prefix elsewhere, then builds and runs programs that know Pawl only as
-installed: one small program for each public header, once through CMake and once through pkg-config, and the examples.
+installed: one small program for each public header, once through CMake and once through pkg-config, and the examples. Then
+the installed server runs a world with the installed Wasmtime and SDK.
 
 usage: [PAWL_BUILD=BUILD_FOLDER] run_install.py
 """
 import os, shutil, subprocess, sys, tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import live
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -20,6 +24,9 @@ CLIENT = {
 EMBED = {
     'engine.h': 'auto e = pawl::Engine::open(); return e && (*e)->last() == 0 && !(*e)->options().tenant.empty() ? 0 : 1;',
     'lifecycle.h': 'pawl::lifecycle::manager m; return m.lookup("x").error() == pawl::lifecycle::errc::entity_not_found ? 0 : 1;',
+    'worlds.h': 'struct M final : pawl::worlds::JsonModule { pawl::Result<pawl::worlds::JsonOutput> run(std::string_view, '
+                'const pawl::worlds::JsonInput&) const override { return pawl::worlds::JsonOutput{}; } }; '
+                'return M().step("step", "not CBOR").has_value() ? 1 : 0;',
     'lifecycle/error.h': 'pawl::Error e(pawl::lifecycle::error{pawl::lifecycle::errc::denied, "x"}); '
                          'return e.code == pawl::Code::denied && e.reason == "denied" ? 0 : 1;',
 }
@@ -91,6 +98,36 @@ def embedded(work, prefix):
     want(run(program, data), '2 ticket(s) of ann')
 
 
+def native_world(work, prefix):
+    run('cmake', '-S', os.path.join(ROOT, 'examples/native_world'), '-B', f'{work}/native', f'-DCMAKE_PREFIX_PATH={prefix}')
+    run('cmake', '--build', f'{work}/native')
+    program, data = f'{work}/native/native_world', f'{work}/native-data'
+    first = run(program, data)
+    want(first, 'count 110\n')
+    want(first, 'refused: ')
+    want(first, 'turns verified')
+    # The second run finds what the first has left.
+    want(run(program, data), 'count 220\n')
+
+
+def program(work, prefix):
+    """The installed program finds the installed Wasmtime and the installed SDK, and no others."""
+    live.PAWL = f'{prefix}/bin/pawl'
+    without = {name: value for name, value in os.environ.items() if name not in ('PAWL_WASMTIME', 'PAWL_SDK')}
+    run(live.PAWL, 'world', 'init', f'{work}/counter', env=without)
+    server = live.Server()
+    server.env = without
+    with server:
+        env = {**without, 'PAWL_SERVER': server.http}
+        run(live.PAWL, 'world', 'deploy', f'{work}/counter', env=env)
+        run(live.PAWL, 'world', 'send', 'counter', 'counter/Add@1', '{"id": "a", "inc": 7}', env=env)
+        want(run(live.PAWL, 'world', 'state', 'counter', 'counter/counter.step@1', '--key', 'a', '--json', env=env), '"count":7')
+        with open(f'/proc/{server.process.pid}/maps') as maps:
+            loaded = {line.split()[-1] for line in maps if 'wasmtime' in line}
+        if loaded != {f'{os.path.realpath(prefix)}/lib/pawl/libwasmtime.so'}:
+            sys.exit(f'install: the server loaded {loaded}')
+
+
 def drone(work, prefix):
     # Lifecycle programs may also be C++20; the last -std counts.
     run('g++', '-Wall', '-Wextra', '-Werror', os.path.join(ROOT, 'examples/drone/drone.cpp'),
@@ -116,7 +153,8 @@ def main():
     build = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
     work = tempfile.mkdtemp(prefix='pawl-install-')
     try:
-        run('cmake', '--install', build, '--component', 'library', '--prefix', f'{work}/installed')
+        for component in ('library', 'program'):
+            run('cmake', '--install', build, '--component', component, '--prefix', f'{work}/installed')
         # The installed tree may be moved.
         prefix = f'{work}/moved'
         os.rename(f'{work}/installed', prefix)
@@ -126,6 +164,8 @@ def main():
         client_and_engine(work, prefix)
         embedded(work, prefix)
         drone(work, prefix)
+        native_world(work, prefix)
+        program(work, prefix)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(f'install: {len(rows)} public headers and the examples build and run, by find_package and by pkg-config')

@@ -10,6 +10,10 @@
 
 namespace pawl {
 
+namespace worlds {
+struct WorldsOptions;
+}
+
 struct EngineOptions {
   // The data directory; empty keeps everything in memory and forgets it at the end.
   std::string data{};
@@ -19,6 +23,9 @@ struct EngineOptions {
   std::string user = "embedded";  // recorded as the caller of each write
   std::size_t cache_bytes = 64u << 20;
   bool unflushed = false;  // for throw-away data: writes do not survive a power cut
+  // Set: the engine also runs worlds (pawl/worlds.h, which needs C++23). Shared, because this
+  // header does not know the type.
+  std::shared_ptr<const worlds::WorldsOptions> worlds{};
 };
 
 class Engine {

@@ -281,7 +281,7 @@ Result<void> Host::open_parts() {
   gate_ = std::make_unique<server::CallGate>(
       *authenticator_, browser_rules(), [this](const Caller& c) { return before_poll(c); },
       &grpc_connections_);
-  outgoing_ = std::make_unique<Outgoing>(
+  outgoing_ = std::make_unique<worlds::Outgoing>(
       static_cast<int>(std::max<Time>(1, config_.duration("worlds-http-timeout") / kSecond)));
   faces_ = std::make_unique<assembly::Faces>(assembly::FacesOver{
       config_, programs_, *shard_, *workers_, *authenticator_, *outgoing_, charge});

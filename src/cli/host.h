@@ -8,7 +8,7 @@
 
 #include "cli/data_dir.h"
 #include "cli/grpc_faces.h"
-#include "cli/outgoing.h"
+#include "faces/worlds/outgoing.h"
 #include "runtime/background.h"
 #include "runtime/scrubber.h"
 #include "server/auth/issuer_keys.h"
@@ -86,7 +86,7 @@ class Host {
   std::unique_ptr<Workers> workers_;
   server::GrpcConnections grpc_connections_;
   std::unique_ptr<server::CallGate> gate_;
-  std::unique_ptr<Outgoing> outgoing_;
+  std::unique_ptr<worlds::Outgoing> outgoing_;
   std::unique_ptr<assembly::Faces> faces_;
   std::unique_ptr<GrpcFaces> grpc_faces_;
   wire::Router router_, admin_router_;

@@ -177,8 +177,9 @@ static std::vector<Command> commands() {
   for (std::span<const Command> table :
        {server_commands(), process_commands(), operator_commands(), job_commands(),
         worker_commands(), simulate_commands(), entity_commands(), lifecycle_commands(),
-        world_commands(), data_commands(), quarantine_commands(), doctor_commands(),
-        health_commands(), permission_commands(), std::span<const Command>(kGeneralCommands)})
+        world_commands(), world_folder_commands(), data_commands(), quarantine_commands(),
+        doctor_commands(), health_commands(), permission_commands(),
+        std::span<const Command>(kGeneralCommands)})
     all.insert(all.end(), table.begin(), table.end());
   return all;
 }

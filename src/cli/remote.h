@@ -35,5 +35,6 @@ std::span<const Command> simulate_commands();
 std::span<const Command> entity_commands();
 std::span<const Command> lifecycle_commands();
 std::span<const Command> world_commands();
+std::span<const Command> world_folder_commands();
 
 }  // namespace pawl::cli

@@ -34,7 +34,8 @@ class Modules {
  public:
   explicit Modules(wasm::Runner* runner = nullptr);  // knows sys/builtin_workspaces@1
   // Call it before any world runs.
-  void add(std::string module, std::unique_ptr<NativeModule> native) {
+  // Shared with the embedding program, which may keep its module.
+  void add(std::string module, std::shared_ptr<const NativeModule> native) {
     natives_[std::move(module)] = std::move(native);
   }
 
@@ -61,7 +62,7 @@ class Modules {
   Result<wasm::Runner*> runner(const Module& module) const;
   Result<void> check_ready(wasm::Runner& runner, const Module& module, BytesView hash,
                            const wasm::Fetch& fetch) const;
-  std::map<std::string, std::unique_ptr<NativeModule>, std::less<>> natives_;
+  std::map<std::string, std::shared_ptr<const NativeModule>, std::less<>> natives_;
   wasm::Runner* runner_;
   mutable std::atomic<std::shared_ptr<ModuleCompiler>> compiler_;
 };
