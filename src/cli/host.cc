@@ -41,7 +41,7 @@ void Host::start_housekeeping() {
   });
   stream_loop_ = background_.loop("streams", [this] {
     authenticator_->end_expired_streams();
-    grpc_->end_stalled_streams();
+    grpc_->tend();
     return background_.steady_now() + kSecond;
   });
   if (!authenticator_->tenants().limits().bytes || !row_sizes_) return;
@@ -278,8 +278,9 @@ Result<void> Host::open_parts() {
       *shard_, background_, processes::created_at,
       WorkerLimits{.tenant_leases = static_cast<size_t>(config_.number("tenant-max-jobs")),
                    .charge = charge});
-  gate_ = std::make_unique<server::CallGate>(*authenticator_, browser_rules(),
-                                             [this](const Caller& c) { return before_poll(c); });
+  gate_ = std::make_unique<server::CallGate>(
+      *authenticator_, browser_rules(), [this](const Caller& c) { return before_poll(c); },
+      &grpc_connections_);
   outgoing_ = std::make_unique<Outgoing>(
       static_cast<int>(std::max<Time>(1, config_.duration("worlds-http-timeout") / kSecond)));
   faces_ = std::make_unique<assembly::Faces>(assembly::FacesOver{
@@ -360,6 +361,7 @@ Result<void> Host::listen_grpc() {
   grpc.authenticator = authenticator_.get();
   grpc.memory_bytes = memory_.bytes() / 2;
   grpc.connections = shares_.grpc;
+  grpc.open = &grpc_connections_;
   TRY(grpc_, server::GrpcServer::start(grpc));
   return {};
 }
@@ -450,6 +452,12 @@ void Host::measure() {
                             return static_cast<int64_t>(authenticator_->tenants().refused(limit));
                           },
                           {std::string(row.code)});
+  const auto refused = [this](const char* code, uint64_t ShardStats::*of) {
+    metrics_.counter_from("pawl_limit_refusals_total",
+                          [this, of] { return static_cast<int64_t>(shard_->stats().*of); }, {code});
+  };
+  refused("TENANT_OPEN_TURNS", &ShardStats::refused_open_turns);
+  refused("TENANT_QUEUED_INPUTS", &ShardStats::refused_queued);
   metrics_.gauge("pawl_memory_budget_bytes", {"limit"}).set(static_cast<int64_t>(memory_.bytes()));
   metrics_.gauge("pawl_build_info", {PAWL_VERSION}).set(1);
   metrics_.gauge("pawl_start_time_seconds").set(system_now() / kSecond);

@@ -84,6 +84,7 @@ class Host {
   std::unique_ptr<Shard> shard_;
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Workers> workers_;
+  server::GrpcConnections grpc_connections_;
   std::unique_ptr<server::CallGate> gate_;
   std::unique_ptr<Outgoing> outgoing_;
   std::unique_ptr<assembly::Faces> faces_;

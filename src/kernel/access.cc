@@ -4,6 +4,15 @@ namespace pawl {
 
 static thread_local BatchScope* t_together = nullptr;
 
+static thread_local int64_t t_transport_us = 0;
+
+TransportCost::TransportCost(int64_t microseconds)
+    : outer_(std::exchange(t_transport_us, microseconds)) {}
+
+TransportCost::~TransportCost() { t_transport_us = outer_; }
+
+int64_t TransportCost::take() { return std::exchange(t_transport_us, 0); }
+
 BatchScope::BatchScope() : outer_(std::exchange(t_together, this)) {}
 
 BatchScope::~BatchScope() {

@@ -106,6 +106,23 @@ class BatchScope {
   KernelAccess* kernel_ = nullptr;
 };
 
+// Processor time that a transport spends on one request outside of the kernel. While a
+// TransportCost is alive, the first input submitted on its thread is charged with it, so that the
+// pace of a tenant counts the whole price of its requests. For transports whose own work cannot be
+// paced.
+class TransportCost {
+ public:
+  explicit TransportCost(int64_t microseconds);
+  ~TransportCost();
+  TransportCost(const TransportCost&) = delete;
+  TransportCost& operator=(const TransportCost&) = delete;
+  // For implementations of KernelAccess: the cost of the input that is submitted now.
+  static int64_t take();
+
+ private:
+  const int64_t outer_;
+};
+
 // Turn::read_as for readers outside a turn.
 template <class T, class Decode>
 Result<std::shared_ptr<const T>> read_as(const KernelAccess& kernel, BytesView key,

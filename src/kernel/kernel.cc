@@ -208,12 +208,14 @@ void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr s
         std::move(reply),
         fail(Code::exhausted, "TOO_MANY_OPEN_TURNS",
              fmt::format("{} turns wait for receipts already; retry later", open_.size())));
-  if (too_many_waiting(input))
+  if (too_many_waiting(input)) {
+    ++refused_open_turns_;
     return answer(std::move(reply),
                   fail(Code::exhausted, "TENANT_OPEN_TURNS",
                        fmt::format("{} turns of the tenant wait for receipts, its limit "
                                    "(--tenant-max-open-turns); retry later",
                                    max_open_of_tenant_)));
+  }
   OpenPtr turn = fresh_turn(program, token_of(input.stamp));
   (*turn)->turn.began_ = last_;
   (*turn)->turn.began_at_ = input.stamp.now;

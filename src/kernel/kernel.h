@@ -42,6 +42,8 @@ class Kernel final : public CellReader {
   Seq last() const { return last_; }
   Time now() const { return now_; }
   size_t open_turns() const { return open_.size(); }
+  // Inputs refused because their tenant had too many open turns.
+  uint64_t refused_open_turns() const { return refused_open_turns_; }
   // Turns of one tenant that may wait for receipts; 0 for no limit but that of all tenants. Further
   // commands of the tenant are refused with `exhausted`.
   void limit_open_turns(size_t of_tenant) { max_open_of_tenant_ = of_tenant; }
@@ -107,6 +109,7 @@ class Kernel final : public CellReader {
   std::list<std::unique_ptr<OpenTurn>> open_, spare_;  // spare turns keep their memory
   std::unordered_map<uint64_t, std::pair<OpenPtr, Strand*>> by_token_;  // inputs that can be joined
   size_t max_open_of_tenant_ = 0;
+  uint64_t refused_open_turns_ = 0;
   Map<size_t> waiting_turns_;               // tenant -> its turns that wait or have waited
   Map<std::pair<OpenPtr, Strand*>> asked_;  // effect id -> the input that waits for it
   Map<Reply> later_;                        // effect id -> the caller that waits for it

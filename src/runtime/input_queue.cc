@@ -1,5 +1,7 @@
 #include "runtime/input_queue.h"
 
+#include <algorithm>
+
 namespace pawl {
 
 // Bounds of a slice. A slice of short turns takes about a millisecond.
@@ -15,6 +17,9 @@ static constexpr size_t kMinWindow = 8;
 // A slice that takes longer is followed by a rest of kRests times its length.
 static constexpr int64_t kLongSliceUs = 2'000;
 static constexpr int64_t kRests = 3;
+// Transport work is done by several processors, so its rest is shorter on larger machines: this
+// much divided by their number.
+static constexpr int64_t kTransportRests = 4;
 // The longest rest. A turn has a budget of about a second.
 static constexpr int64_t kMaxRestMs = 10'000;
 // Idle lanes that are remembered, so that a lane cannot end its rest by becoming empty.
@@ -26,10 +31,12 @@ struct InputQueue::Lane {
   size_t inputs = 0;
   size_t running = 0;  // inputs taken and not finished
   int64_t rests_until_ms = 0;
-  bool driven = false;  // a slice was taken and not put back
+  int64_t transport_us = 0;  // since the last rest that it caused
+  bool driven = false;       // a slice was taken and not put back
 };
 
-InputQueue::InputQueue(size_t max_of_tenant) : max_of_tenant_(max_of_tenant) {}
+InputQueue::InputQueue(size_t max_of_tenant, unsigned processors)
+    : max_of_tenant_(max_of_tenant), processors_(std::max(processors, 1u)) {}
 
 InputQueue::~InputQueue() = default;
 
@@ -153,6 +160,14 @@ void InputQueue::finished(Lane& lane, size_t inputs) {
 void InputQueue::took(Lane& lane, int64_t microseconds, int64_t now_ms) {
   if (microseconds < kLongSliceUs) return;
   lane.rests_until_ms = now_ms + std::min(kMaxRestMs, kRests * microseconds / 1000);
+}
+
+void InputQueue::carried(Lane& lane, int64_t microseconds, int64_t now_ms) {
+  lane.transport_us += microseconds;
+  if (lane.transport_us < kLongSliceUs) return;
+  const int64_t rest_us = lane.transport_us * kTransportRests / processors_;
+  lane.transport_us = 0;
+  lane.rests_until_ms = std::max(lane.rests_until_ms, now_ms + rest_us / 1000);
 }
 
 int64_t InputQueue::rests_until(int64_t now_ms) const {

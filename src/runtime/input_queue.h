@@ -7,7 +7,8 @@
 // leaves the pipeline (kernel, commit, replies) nearly empty for the others:
 //   - a window: inputs of one tenant that were taken and are not committed yet;
 //   - a rest: after a slice that took long, the lane waits three times as long. No turn can be
-//     interrupted, so this keeps the kernel free for most of the time.
+//     interrupted, so this keeps the kernel free for most of the time. A lane also rests when the
+//     transport of its inputs has cost much: see TransportCost.
 // With one active tenant nothing is paced.
 //
 // Times are milliseconds of a monotonic clock. Not thread-safe, except others_wait().
@@ -32,14 +33,15 @@ struct QueuedInput {
   Input input;
   Reply reply;
   std::function<void(Kernel&)> special{};  // instead of an input
+  int64_t transport_us = 0;                // see TransportCost
 };
 
 class InputQueue {
  public:
   struct Lane;
 
-  // Inputs of one tenant that may wait; 0 for no limit.
-  explicit InputQueue(size_t max_of_tenant);
+  // `max_of_tenant` inputs of one tenant may wait; 0 for no limit. `processors` of the machine.
+  explicit InputQueue(size_t max_of_tenant, unsigned processors = 1);
   ~InputQueue();
 
   bool empty() const { return size_ == 0; }
@@ -53,10 +55,11 @@ class InputQueue {
     std::vector<QueuedInput> items{};
     size_t next = 0;
     size_t bytes = 0;
-    size_t end = 0;        // inputs from here on wait for a later slice of the lane
-    Lane* lane = nullptr;  // owned by the queue
-    bool paced = false;    // several tenants are active
-    int64_t took_us = 0;   // set by the driver
+    size_t end = 0;            // inputs from here on wait for a later slice of the lane
+    Lane* lane = nullptr;      // owned by the queue
+    bool paced = false;        // several tenants are active
+    int64_t took_us = 0;       // set by the driver
+    int64_t transport_us = 0;  // of the inputs that ran; set by the driver
     size_t left() const { return items.size() - next; }
   };
   // Whether take() would find a slice: some lane has inputs and is not paced.
@@ -70,6 +73,8 @@ class InputQueue {
   void finished(Lane& lane, size_t inputs);
   // A slice of the lane took so long. The lane rests when it was long.
   void took(Lane& lane, int64_t microseconds, int64_t now_ms);
+  // The transport of inputs that ran cost so much. The lane rests when that adds up.
+  void carried(Lane& lane, int64_t microseconds, int64_t now_ms);
   // When the first lane with inputs has rested; 0: none rests.
   int64_t rests_until(int64_t now_ms) const;
   // The number of inputs that are a window, from what an append and an input cost.
@@ -89,6 +94,7 @@ class InputQueue {
   void count();
 
   const size_t max_of_tenant_;
+  const int64_t processors_;
   size_t size_ = 0;
   std::atomic<size_t> waiting_{0};
   std::unordered_map<std::string, std::unique_ptr<Lane>> lanes_;  // by tenant, idle ones as well

@@ -150,4 +150,28 @@ TEST(input_queue, a_long_slice_is_followed_by_a_rest) {
   EXPECT_EQ(drain(queue, 2100), std::vector<std::string>{"heavy10"});
 }
 
+TEST(input_queue, a_costly_transport_makes_its_tenant_rest) {
+  InputQueue queue(0, 2);
+  queue.push(input("quiet", 0), 0);
+  queue.push(input("loud", 0), 0);
+  drain(queue);
+  queue.push(input("loud", 1), 100);
+  InputQueue::Slice slice;
+  queue.take(slice, 100);
+  run(slice);
+  InputQueue::Lane& lane = *slice.lane;
+  queue.put_back(slice);
+  queue.finished(lane, 1);
+  // Nineteen calls of 100 microseconds are little; the twentieth makes it two milliseconds.
+  queue.carried(lane, 1'900, 100);
+  queue.push(input("loud", 2), 100);
+  EXPECT_TRUE(queue.serves(100));
+  queue.carried(lane, 100, 100);
+  EXPECT_FALSE(queue.serves(100));
+  EXPECT_EQ(queue.rests_until(100), 104);
+  queue.push(input("quiet", 1), 100);
+  EXPECT_EQ(drain(queue, 100), std::vector<std::string>{"quiet1"});
+  EXPECT_EQ(drain(queue, 104), std::vector<std::string>{"loud2"});
+}
+
 }  // namespace pawl

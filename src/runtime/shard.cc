@@ -117,7 +117,7 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
           cache_, [this] { return snapshot(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
       quarantine_(std::move(quarantine)),
-      queue_(options_.tenant_queued_inputs),
+      queue_(options_.tenant_queued_inputs, options_.scheduler->processors()),
       durable_(replayed.last) {
   kernel_.limit_open_turns(options_.tenant_open_turns);
   kernel_.tick(replayed.last_time);  // time never goes back, not even over a restart
@@ -215,6 +215,7 @@ bool Shard::accept(Input& input, Reply& reply, bool own) {
     return false;
   }
   if (!own && options_.tenant_queued_inputs && tenant_is_full(input.caller.tenant)) {
+    refused_queued_.fetch_add(1, std::memory_order_relaxed);
     reply(fail(Error{Code::exhausted,
                      "TENANT_QUEUED_INPUTS",
                      fmt::format("the tenant has {} requests waiting, its limit "
@@ -242,7 +243,7 @@ void Shard::submit(Input input, Reply reply) {
 }
 
 void Shard::take_in(Input input, Reply reply) {
-  Item item{std::move(input), std::move(reply), {}};
+  Item item{std::move(input), std::move(reply), {}, TransportCost::take()};
   if (BatchScope::holds(*this))
     push(std::move(item));
   else
@@ -509,6 +510,8 @@ ShardStats Shard::stats() const {
   }
   s.in_flight = in_flight_;
   s.open_turns = open_turns_;
+  s.refused_open_turns = refused_open_turns_;
+  s.refused_queued = refused_queued_;
   s.turns = turns_;
   s.frames = frames_;
   s.groups = groups_done_;

@@ -44,9 +44,11 @@ struct ShardStats {
   size_t queued = 0;     // inputs that have not begun a turn
   size_t in_flight = 0;  // inputs submitted and not answered
   size_t open_turns = 0;
-  uint64_t turns = 0;   // inputs run since the start
-  uint64_t frames = 0;  // frames written since the start
-  uint64_t groups = 0;  // appends since the start
+  uint64_t refused_open_turns = 0;  // inputs whose tenant had too many turns open
+  uint64_t refused_queued = 0;      // inputs whose tenant had too many inputs waiting
+  uint64_t turns = 0;               // inputs run since the start
+  uint64_t frames = 0;              // frames written since the start
+  uint64_t groups = 0;              // appends since the start
   Seq last = 0;
   size_t family_cells = 0;  // clean family cells in the first tier
   size_t packed_cells = 0;
@@ -178,6 +180,7 @@ class Shard final : public KernelAccess {
   bool paced_ = false;          // inputs wait although no thread drives: their lanes are paced
   std::atomic<size_t> in_flight_{0};
   std::atomic<size_t> open_turns_{0};
+  std::atomic<uint64_t> refused_open_turns_{0}, refused_queued_{0};
   std::atomic<uint64_t> turns_{0}, frames_{0}, groups_done_{0};
   std::atomic<bool> accepting_{false};
 

@@ -252,6 +252,7 @@ TEST(shard, open_turns_of_one_tenant_leave_the_others_alone) {
   auto refused = host.say("add", "x");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().reason, "TENANT_OPEN_TURNS");
+  EXPECT_EQ(host.shard->stats().refused_open_turns, 3u);
   std::promise<Result<Answer>> other;
   host.shard->submit({.program = "tally", .verb = "add", .body = "y", .caller = {"other", "u", ""}},
                      [&](Result<Answer> a) { other.set_value(std::move(a)); });

@@ -37,6 +37,7 @@ void Shard::leave_paced(int64_t now_ms) {
 
 size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
   const size_t first = slice.next;
+  slice.transport_us = 0;
   size_t handed_over = first;
   const Time limit = slice.paced ? kPacedSliceTime : kSliceTime;
   const Time begin = scheduler().steady_now();
@@ -44,6 +45,7 @@ size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
   const Time worked = slice.paced ? scheduler().processor_time() : 0;
   while (slice.next < slice.end) {
     Item& item = slice.items[slice.next++];
+    slice.transport_us += item.transport_us;
     run(item);
     if (kernel_.group_bytes() >= limits::kGroupBytes ||
         kernel_.group_turns() >= limits::kGroupTurns) {
@@ -59,6 +61,7 @@ size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
   if (options_.drove) options_.drove(static_cast<double>(took) * 1e-9, ran);
   turns_.fetch_add(ran, std::memory_order_relaxed);
   open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
+  refused_open_turns_.store(kernel_.refused_open_turns(), std::memory_order_relaxed);
   const Share share{slice.lane, slice.next - handed_over};
   if (kernel_.idle())
     finish({&share, 1});
@@ -70,7 +73,10 @@ size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
 bool Shard::next_slice(InputQueue::Slice& slice, size_t done, size_t budget) {
   std::lock_guard lock(queue_mutex_);
   const int64_t now_ms = scheduler().coarse_ms();
-  if (slice.lane) queue_.took(*slice.lane, slice.took_us, now_ms);
+  if (slice.lane) {
+    queue_.took(*slice.lane, slice.took_us, now_ms);
+    if (slice.paced) queue_.carried(*slice.lane, slice.transport_us, now_ms);
+  }
   queue_.put_back(slice);
   if (!queue_.serves(now_ms)) {
     driving_ = false;

@@ -41,6 +41,11 @@ Call stream_of(const Context& context, std::string_view operation) {
   return call;
 }
 
+// Processor time that gRPC itself spends on a unary call, and on a message of a stream, which
+// nothing of ours can pace (docs/measurements/fairness.md). For TransportCost.
+inline constexpr int64_t kGrpcCallUs = 100;
+inline constexpr int64_t kGrpcMessageUs = 20;
+
 struct AdmittedCall {
   Caller caller;
   // Of a stream: its place among the streams of the tenant. The stream keeps it until it ends.

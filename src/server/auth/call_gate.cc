@@ -25,6 +25,9 @@ Result<void> CallGate::check_limits(const wire::Call& call, const Admitted& admi
                                     Permission needs) const {
   Tenants& tenants = authenticator_.tenants();
   TRY_OK(tenants.count_request(admitted.tenant));
+  if (connections_ && call.peer && (call.stream || connections_->crowded()) &&
+      !connections_->claim(peer_of(call.peer()), admitted.tenant))
+    return fail(tenants.refuse(Limit::connections));
   if (admitted.tenant->stores_too_much() && adds_data(needs) && !deletes(call.operation))
     return fail(tenants.refuse(Limit::bytes));
   if (!before_poll_ || !leases_jobs(call.operation)) return {};

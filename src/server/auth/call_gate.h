@@ -6,6 +6,7 @@
 
 #include "server/auth/auth.h"
 #include "server/auth/operations.h"
+#include "server/grpc/connections.h"
 #include "server/http/browser_guard.h"
 #include "wire/admit.h"
 
@@ -14,12 +15,15 @@ namespace pawl::server {
 class CallGate {
  public:
   // `before_poll` is called before a call that leases jobs or waits for them: an error refuses it.
-  // It may be empty. The authenticator must outlive the gate.
+  // It may be empty. Calls claim their connection among `connections`, which may be null. The
+  // authenticator and the connections must outlive the gate.
   CallGate(Authenticator& authenticator, BrowserRules rules,
-           std::function<Result<void>(const Caller&)> before_poll = {})
+           std::function<Result<void>(const Caller&)> before_poll = {},
+           GrpcConnections* connections = nullptr)
       : authenticator_(authenticator),
         guard_(std::move(rules)),
-        before_poll_(std::move(before_poll)) {}
+        before_poll_(std::move(before_poll)),
+        connections_(connections) {}
   Result<wire::AdmittedCall> admit(const wire::Call& call) const;
 
  private:
@@ -30,6 +34,7 @@ class CallGate {
   const BrowserGuard guard_;
   const CallPermissions permissions_;
   const std::function<Result<void>(const Caller&)> before_poll_;
+  GrpcConnections* const connections_;
 };
 
 // The address in gRPC's text for a peer, without the port: "ipv4:127.0.0.1:80", "ipv6:[::1]:80"

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "base/log.h"
+#include "runtime/monotonic.h"
 #include "server/grpc/acceptor.h"
 #include "server/grpc/stream_watch.h"
 
@@ -88,10 +89,16 @@ class ParseWatches final : public grpc::experimental::ServerInterceptorFactoryIn
 }  // namespace
 
 struct GrpcServer::Running {
-  Running(Authenticator* authenticator, int64_t stalled_ms)
-      : streams(authenticator), stalled_ms(stalled_ms) {}
+  Running(Authenticator* authenticator, const GrpcOptions& options)
+      : streams(authenticator),
+        stalled_ms(options.stalled_ms),
+        open(options.open ? *options.open : own_connections) {
+    open.set_max(options.connections);
+  }
   OpenStreams streams;
   const int64_t stalled_ms;
+  GrpcConnections own_connections;
+  GrpcConnections& open;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<GrpcAcceptor> acceptor;  // last: it gives connections to the server
@@ -112,8 +119,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options
     builder.SetResourceQuota(grpc::ResourceQuota("pawl").Resize(options.memory_bytes));
   using Kind = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   bool tokens = options.authenticator && options.authenticator->mode() == AuthMode::jwt;
-  auto running =
-      std::make_unique<Running>(tokens ? options.authenticator : nullptr, options.stalled_ms);
+  auto running = std::make_unique<Running>(tokens ? options.authenticator : nullptr, options);
   running->connections =
       builder.experimental().AddExternalConnectionAcceptor(Kind::FROM_FD, credentials);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> watches;
@@ -138,7 +144,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options
     connections.HandleNewConnection(&made);
   };
   running->acceptor =
-      std::make_unique<GrpcAcceptor>(std::move(listener), options.connections, std::move(take));
+      std::make_unique<GrpcAcceptor>(std::move(listener), running->open, std::move(take));
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(running), std::move(address)));
 }
 
@@ -146,7 +152,10 @@ void GrpcServer::set_healthy(bool healthy) {
   if (auto* health = running_->server->GetHealthCheckService()) health->SetServingStatus(healthy);
 }
 
-void GrpcServer::end_stalled_streams() { running_->streams.end_stalled(running_->stalled_ms); }
+void GrpcServer::tend() {
+  running_->streams.end_stalled(running_->stalled_ms);
+  running_->open.sweep(monotonic_ms());
+}
 
 void GrpcServer::stop(int64_t deadline_ms) {
   set_healthy(false);

@@ -16,6 +16,8 @@ class ServerContextBase;
 
 namespace pawl::server {
 
+class GrpcConnections;
+
 struct GrpcOptions {
   Address address;
   net::TlsFiles tls{};
@@ -27,6 +29,8 @@ struct GrpcOptions {
   // Memory that the library may use for messages that arrive; it refuses calls beyond. 0: no limit.
   size_t memory_bytes = 0;
   size_t connections = limits::kConnections;  // further ones are closed
+  // The open connections, which a CallGate may know too. Must outlive the server; null: its own.
+  GrpcConnections* open = nullptr;
 };
 
 class GrpcServer {
@@ -37,8 +41,9 @@ class GrpcServer {
   const Address& address() const { return address_; }  // with the real port
   // The health service answers SERVING from the start, and NOT_SERVING after set_healthy(false).
   void set_healthy(bool healthy);
-  // Ends the streams whose readers do not read. Call it about once a second.
-  void end_stalled_streams();
+  // Ends the streams whose readers do not read, and counts the open connections. Call it about once
+  // a second.
+  void tend();
   // Refuses new calls. Running calls may finish until the deadline; then they are cancelled.
   void stop(int64_t deadline_ms = limits::kStopSeconds * 1000);
 

@@ -6,6 +6,9 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -104,6 +107,30 @@ TEST(grpc_server, health_answers_on_the_port_it_reports) {
   (*server)->set_healthy(false);
   EXPECT_EQ(call(port, "/grpc.health.v1.Health/Check", ""), "\x08\x02");
   EXPECT_EQ(call(port, "/no.such.Service/Method", ""), std::nullopt);
+  (*server)->stop(1000);
+}
+
+TEST(grpc_server, a_stranger_cannot_hold_all_connections) {
+  auto server = GrpcServer::start({.address = *parse_address("127.0.0.1:0"), .connections = 3});
+  ASSERT_TRUE(server) << server.error().message;
+  const uint16_t port = (*server)->address().port;
+  std::vector<int> idle;
+  for (int i = 0; i < 3; ++i) {
+    idle.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(connect(idle.back(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  std::optional<std::string> answer;
+  for (int i = 0; i < 50 && !answer; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    answer = call(port, "/grpc.health.v1.Health/Check", "");
+  }
+  EXPECT_EQ(answer, "\x08\x01");
+  for (int fd : idle)
+    close(fd);
   (*server)->stop(1000);
 }
 
@@ -237,11 +264,11 @@ TEST(grpc_server, a_stream_whose_reader_does_not_read_is_ended) {
   IdleReader loud(port, "/test.Flood/Loud"), quiet(port, "/test.Flood/Quiet");
   ASSERT_TRUE(soon([&] { return flood.open == 2; }));
   ASSERT_TRUE(soon([&] {
-    (*server)->end_stalled_streams();
+    (*server)->tend();
     return flood.open == 1;
   }));
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  (*server)->end_stalled_streams();
+  (*server)->tend();
   EXPECT_EQ(flood.open, 1);  // a stream without messages is not stalled
   EXPECT_EQ(loud.finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   (*server)->stop(0);

@@ -36,8 +36,9 @@ constexpr Setting kSettings[] = {
      "means no limit beyond 100000 for all tenants together"},
     {"tenant-max-connections", "tenant.max_connections", "PAWL_TENANT_MAX_CONNECTIONS", "",
      v::number("N"), "5000",
-     "maximum number of open HTTP connections whose last authenticated request was of one tenant; "
-     "a request on a further one gets 429; 0 means no limit beyond --connections"},
+     "maximum number of open connections whose last authenticated request was of one tenant; a "
+     "request on a further one gets 429 (gRPC: RESOURCE_EXHAUSTED); 0 means no limit beyond "
+     "--connections"},
     {"tenant-max-streams", "tenant.max_streams", "PAWL_TENANT_MAX_STREAMS", "", v::number("N"),
      "2000",
      "maximum number of open streams of one tenant: event streams, WebSockets and gRPC streams "

@@ -148,6 +148,7 @@ class Stream final : public MemberReactor {
     if (member_.empty()) {
       if (!join()) return;
     } else {
+      TransportCost cost(wire::kGrpcMessageUs);
       take();
     }
     StartRead(&incoming_);

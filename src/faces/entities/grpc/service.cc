@@ -174,6 +174,7 @@ class CloudEvents final : public GrpcService,
     auto exchange = std::make_shared<GrpcExchange>(face_, std::move(request), in.id(),
                                                    *std::move(payload), std::move(done));
     exchange->left = std::move(left);
+    TransportCost cost(wire::kGrpcCallUs);
     run_event(*row, std::move(exchange));
     return grpc::Status::OK;
   }

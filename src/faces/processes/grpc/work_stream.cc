@@ -38,6 +38,7 @@ class JobStream final : public net::WorkStream<FromWorker, ToWorker> {
 
  private:
   grpc::Status take(const FromWorker& message) override {
+    TransportCost cost(wire::kGrpcMessageUs);
     Result<void> done = handle(message);
     return done ? grpc::Status::OK : status_of(done.error());
   }

@@ -64,6 +64,7 @@ WorkflowEngineService::Reactor* WorkflowEngineService::command(Context* context,
     reactor->Finish(status_of(caller.error()));
     return reactor;
   }
+  TransportCost cost(wire::kGrpcCallUs);
   send(Submitter{std::move(*caller), metadata(*context, "idempotency-key")},
        // `out` of the callers stays valid until Finish(), as gRPC promises, also when the answer
        // comes later.

@@ -137,6 +137,7 @@ class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
       reactor->Finish(status_of(caller.error()));
       return reactor;
     }
+    TransportCost cost(wire::kGrpcCallUs);
     (verbs_.*verb)(*caller, in, [reactor, fill](Result<Outcome> answer) {
       if (answer) fill(*answer);
       reactor->Finish(answer ? grpc::Status::OK : status_of(answer.error()));

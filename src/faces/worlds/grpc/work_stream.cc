@@ -36,6 +36,7 @@ class ExecutorStream final : public net::WorkStream<v1::FromExecutor, v1::ToExec
 
  private:
   grpc::Status take(const v1::FromExecutor& message) override {
+    TransportCost cost(wire::kGrpcMessageUs);
     Result<void> done = handle(message);
     return done ? grpc::Status::OK : status_of(done.error());
   }
