@@ -23,7 +23,7 @@ struct Options {
   uint64_t from = 1, to = 1;
   double minutes = 0;  // 0: until the last seed
   double hours = 2;    // simulated, with faults
-  bool tell = false, twice = false, mutations = false, shrink = false;
+  bool tell = false, twice = false, mutations = false, shrink = false, coverage = false;
   unsigned clients = ~0u;
   unsigned cores = 0;
   Mutation mutation = Mutation::none;
@@ -34,7 +34,7 @@ constexpr const char* kUsage =
     "       sim --seeds A-B [--minutes T]      many lives on all cores\n"
     "       sim --mutations --seeds A-B        every deliberate bug must be found in these seeds\n"
     "options: --mutation NAME  --hours H (simulated, with faults)  --twice (run each seed twice)\n"
-    "         --cores N  --clients MASK\n";
+    "         --cores N  --clients MASK  --coverage (which fault hit which request)\n";
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -56,6 +56,7 @@ struct Totals {
   std::atomic<uint64_t> lives{0}, failed{0}, frames{0}, answers{0}, starts{0};
   std::atomic<uint64_t> simulated_seconds{0};
   std::atomic<uint64_t> faults[kFaults];
+  std::atomic<uint64_t> hits[kFaults][kPaths.size()];
   std::atomic<uint64_t> first_failed{~uint64_t{0}};
 };
 
@@ -65,8 +66,30 @@ void add(Totals& totals, const Outcome& out) {
   totals.answers += out.answers;
   totals.starts += out.lives;
   totals.simulated_seconds += static_cast<uint64_t>(out.simulated / kSecond);
-  for (size_t i = 0; i < kFaults; ++i)
+  for (size_t i = 0; i < kFaults; ++i) {
     totals.faults[i] += out.counts.of[i];
+    for (size_t path = 0; path < kPaths.size(); ++path)
+      totals.hits[i][path] += out.coverage.hits[i][path];
+  }
+}
+
+// Faults that hit requests, by the kind of request.
+constexpr Fault kOfRequests[] = {
+    Fault::kill,        Fault::power_cut,    Fault::crash_in_flush,  Fault::slow_disk,
+    Fault::full_disk,   Fault::failed_flush, Fault::clean_restart,   Fault::lost_request,
+    Fault::lost_answer, Fault::late_request, Fault::doubled_request, Fault::client_left};
+
+void print_coverage(const Totals& totals) {
+  std::printf("%-28s", "");
+  for (Fault fault : kOfRequests)
+    std::printf(" %-9.9s", kFaultRows[static_cast<size_t>(fault)].name.data());
+  std::printf("\n");
+  for (size_t path = 0; path < kPaths.size(); ++path) {
+    std::printf("  %-26.*s", static_cast<int>(kPaths[path].name.size()), kPaths[path].name.data());
+    for (Fault fault : kOfRequests)
+      std::printf(" %-9lu", totals.hits[static_cast<size_t>(fault)][path].load());
+    std::printf("\n");
+  }
 }
 
 Outcome run_seed(const Options& o, uint64_t seed) {
@@ -225,6 +248,7 @@ bool read_flag(std::string_view flag, Options& o) {
   if (flag == "--twice") return o.twice = true;
   if (flag == "--mutations") return o.mutations = true;
   if (flag == "--shrink") return o.shrink = true;
+  if (flag == "--coverage") return o.coverage = true;
   return false;
 }
 
@@ -267,6 +291,7 @@ int run_fleet(int argc, char** argv) {
   if (o.mutations) return run_mutations(o);
   if (!many) return run_one(o);
   const Totals& totals = run_seeds(o);
+  if (o.coverage) print_coverage(totals);
   print_totals(totals);
   if (totals.failed)
     std::printf("repeat with: sim --seed %lu --hours %g --shrink\n", totals.first_failed.load(),

@@ -39,7 +39,7 @@ Outcome live(const LifeOptions& options) {
   out.story = world.story();
   out.digest = world.digest();
   out.counts = world.counts();
-  out.reached = world.reached();
+  out.coverage = world.coverage();
   out.simulated = world.schedule().elapsed();
   out.frames = world.frames();
   out.answers = world.answers();

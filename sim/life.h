@@ -24,7 +24,7 @@ struct Outcome {
   std::vector<std::string> story{};
   Digest digest{};  // of everything that happened
   FaultCounts counts{};
-  std::set<std::pair<Fault, std::string>> reached{};
+  Coverage coverage{};
   Time simulated = 0;
   uint64_t frames = 0, answers = 0, steps = 0, lives = 0;
 };

@@ -115,7 +115,9 @@ World::World(WorldOptions options)
       programs_({.wasm_cache = {}}) {
   disk_.lies = options.mutation == Mutation::lying_flush;
   disk_.while_flushing = [this] {
+    if (disk_.max_flush > 10 * kMillisecond) hit_open_calls(Fault::slow_disk);
     if (dead_ || !server_ || !strikes(Fault::crash_in_flush, 400)) return;
+    hit_open_calls(Fault::crash_in_flush);
     die(schedule_.chance(50) ? FalseDisk::Crash::kill : FalseDisk::Crash::power_cut);
   };
   start();
@@ -224,12 +226,21 @@ void World::start() {
   note(fmt::format("the server starts, life {}", life_));
 }
 
+void World::hit_open_calls(Fault fault) {
+  for (const auto& [id, call] : open_calls_)
+    coverage_.hit(fault, call->sent.method, call->sent.path);
+}
+
+bool World::strikes_call(Fault fault, uint64_t one_in, const Sent& sent) {
+  if (!strikes(fault, one_in)) return false;
+  coverage_.hit(fault, sent.method, sent.path);
+  return true;
+}
+
 void World::die(FalseDisk::Crash how) {
   note(how == FalseDisk::Crash::kill ? "the process is killed" : "the power is cut");
   count(how == FalseDisk::Crash::kill ? Fault::kill : Fault::power_cut);
-  for (const auto& [id, call] : open_calls_)
-    reached_.emplace(how == FalseDisk::Crash::kill ? Fault::kill : Fault::power_cut,
-                     call->sent.method + " " + call->sent.path.substr(0, 12));
+  hit_open_calls(how == FalseDisk::Crash::kill ? Fault::kill : Fault::power_cut);
   disk_.crash(how);
   dead_ = true;
   schedule_.freeze(true);
@@ -254,6 +265,7 @@ void World::bury() {
 
 void World::stop_cleanly() {
   note("the server stops");
+  hit_open_calls(Fault::clean_restart);
   server_->stop();
   if (dead_) return;
   die(FalseDisk::Crash::kill);
@@ -268,6 +280,7 @@ void World::disturb_disk() {
   if (strikes(Fault::full_disk, 300)) disk_.full = true;
   if (strikes(Fault::failed_flush, 300)) disk_.fails_flushes = true;
   if ((disk_.full || disk_.fails_flushes) && !server_->shard->healthy()) {
+    hit_open_calls(disk_.full ? Fault::full_disk : Fault::failed_flush);
     note("the operator mends the disk and starts the server again");
     die(schedule_.chance(70) ? FalseDisk::Crash::kill : FalseDisk::Crash::power_cut);
   }
@@ -359,7 +372,8 @@ void World::deliver(const CallPtr& call) {
     // An answer of a dead process reaches nobody.
     if (dead_ || life != life_ || server_->closed || !call->answered) return;
     const Time latency = static_cast<Time>(schedule_.roll(3 * kMillisecond));
-    if (strikes(Fault::lost_answer, 80)) return settle(call, std::nullopt, call->sent.patience);
+    if (strikes_call(Fault::lost_answer, 80, call->sent))
+      return settle(call, std::nullopt, call->sent.patience);
     settle(call, std::move(response), latency);
   });
 }
@@ -373,13 +387,15 @@ void World::call(Sent sent, Answered answered) {
                    call->sent.body.substr(0, 200)));
   open_calls_.emplace(call->id, call);
   Time latency = static_cast<Time>(schedule_.roll(3 * kMillisecond));
-  if (strikes(Fault::late_request, 60)) latency += static_cast<Time>(schedule_.roll(60 * kSecond));
+  if (strikes_call(Fault::late_request, 60, call->sent))
+    latency += static_cast<Time>(schedule_.roll(60 * kSecond));
   const Time patience = call->sent.patience;
-  if (!strikes(Fault::lost_request, 80)) schedule_.after(latency, [this, call] { deliver(call); });
-  if (strikes(Fault::doubled_request, 60))
+  if (!strikes_call(Fault::lost_request, 80, call->sent))
+    schedule_.after(latency, [this, call] { deliver(call); });
+  if (strikes_call(Fault::doubled_request, 60, call->sent))
     schedule_.after(latency + static_cast<Time>(schedule_.roll(5 * kSecond)),
                     [this, call] { deliver(call); });
-  const Time leaves = strikes(Fault::client_left, 80)
+  const Time leaves = strikes_call(Fault::client_left, 80, call->sent)
                           ? static_cast<Time>(schedule_.roll(static_cast<uint64_t>(patience)))
                           : patience;
   schedule_.after(leaves, [this, call] {

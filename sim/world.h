@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "base/hash.h"
 #include "json/value.h"
 #include "server/ops/config.h"
+#include "sim/coverage.h"
 #include "sim/false_disk.h"
 #include "sim/faults.h"
 #include "sim/mutation.h"
@@ -90,8 +90,7 @@ class World {
   FaultCounts& counts() { return counts_; }
   uint64_t frames() const { return frames_; }
   uint64_t answers() const { return answers_; }
-  // Pairs of a fault and the kind of request that it hit, for coverage.
-  const std::set<std::pair<Fault, std::string>>& reached() const { return reached_; }
+  const Coverage& coverage() const { return coverage_; }
 
  private:
   struct Server;
@@ -103,6 +102,8 @@ class World {
   void stop_cleanly();
   void die(FalseDisk::Crash how);
   void bury();  // frees the memory of the dead process and drops its connections
+  void hit_open_calls(Fault fault);
+  bool strikes_call(Fault fault, uint64_t one_in, const Sent& sent);
   void trouble();
   void disturb_disk();
   void move_clock();
@@ -126,7 +127,7 @@ class World {
   std::map<uint64_t, CallPtr> open_calls_;
   std::vector<std::string> broken_;
   std::vector<std::string> story_;
-  std::set<std::pair<Fault, std::string>> reached_;
+  Coverage coverage_;
   Digest hash_{};
   uint64_t frames_ = 0, answers_ = 0;
 };

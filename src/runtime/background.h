@@ -73,6 +73,7 @@ class Scheduler : public Background {
   virtual int64_t coarse_ms() const = 0;
   // Processor time that the calling thread has used, in nanoseconds.
   virtual Time processor_time() const = 0;
+  virtual unsigned processors() const = 0;  // how many threads can run at a time
   // As loop(), for steps that requests wait for: they run promptly also on a busy machine.
   virtual std::unique_ptr<BackgroundLoop> prompt_loop(std::string name, Step step) = 0;
   // Returns once `ready` returns true, or false at `deadline` by steady_now(). `ready` is called
@@ -94,6 +95,7 @@ class BackgroundThreads final : public Scheduler {
   unsigned processors() const override;
   int64_t coarse_ms() const override;
   Time processor_time() const override;
+  unsigned processors() const override;
   std::unique_ptr<BackgroundLoop> prompt_loop(std::string name, Step step) override;
   bool wait_until(const std::function<bool()>& ready, Time deadline) override;
   Work beside(Work work) override;
