@@ -53,7 +53,6 @@ class Schedule final : public Scheduler {
   unsigned processors() const override { return 2; }
   int64_t coarse_ms() const override { return now_ / kMillisecond; }
   Time processor_time() const override { return steady_now(); }
-  unsigned processors() const override { return 2; }
   std::unique_ptr<BackgroundLoop> prompt_loop(std::string name, Step step) override {
     return loop(std::move(name), std::move(step));
   }

@@ -252,8 +252,6 @@ Time BackgroundThreads::processor_time() const {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
-unsigned BackgroundThreads::processors() const { return std::thread::hardware_concurrency(); }
-
 bool BackgroundThreads::wait_until(const std::function<bool()>& ready, Time deadline) {
   while (!ready()) {
     if (steady() >= deadline) return false;

@@ -67,8 +67,6 @@ class Scheduler : public Background {
  public:
   // The system's clock, in nanoseconds since 1970. It may be set, also back.
   virtual Time wall_now() const = 0;
-  // Processors of the machine.
-  virtual unsigned processors() const = 0;
   // Milliseconds of a clock that never goes back, in steps of a few of them. Every turn reads it.
   virtual int64_t coarse_ms() const = 0;
   // Processor time that the calling thread has used, in nanoseconds.
@@ -95,7 +93,6 @@ class BackgroundThreads final : public Scheduler {
   unsigned processors() const override;
   int64_t coarse_ms() const override;
   Time processor_time() const override;
-  unsigned processors() const override;
   std::unique_ptr<BackgroundLoop> prompt_loop(std::string name, Step step) override;
   bool wait_until(const std::function<bool()>& ready, Time deadline) override;
   Work beside(Work work) override;
