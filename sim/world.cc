@@ -129,8 +129,12 @@ World::~World() {
   server_.reset();
 }
 
+bool World::threatens(Fault fault, uint64_t one_in) const {
+  return !calm_ && options_.faults.has(fault) && schedule_.one_in(one_in);
+}
+
 bool World::strikes(Fault fault, uint64_t one_in) {
-  if (calm_ || !options_.faults.has(fault) || !schedule_.one_in(one_in)) return false;
+  if (!threatens(fault, one_in)) return false;
   ++counts_[fault];
   return true;
 }
@@ -272,13 +276,13 @@ void World::stop_cleanly() {
 }
 
 void World::disturb_disk() {
-  if (strikes(Fault::slow_disk, 20))
+  if (threatens(Fault::slow_disk, 20))
     disk_.max_flush = static_cast<Time>(1 + schedule_.roll(2000)) * kMillisecond;
   else
     disk_.max_flush = static_cast<Time>(1 + schedule_.roll(4)) * kMillisecond;
   if (strikes(Fault::row_flush, 3)) CHECK(rows_.flush());
-  if (strikes(Fault::full_disk, 300)) disk_.full = true;
-  if (strikes(Fault::failed_flush, 300)) disk_.fails_flushes = true;
+  if (threatens(Fault::full_disk, 300)) disk_.full = true;
+  if (threatens(Fault::failed_flush, 300)) disk_.fails_flushes = true;
   if ((disk_.full || disk_.fails_flushes) && !server_->shard->healthy()) {
     hit_open_calls(disk_.full ? Fault::full_disk : Fault::failed_flush);
     note("the operator mends the disk and starts the server again");
@@ -303,8 +307,8 @@ void World::trouble() {
   disturb_disk();
   if (dead_) return;
   move_clock();
-  if (strikes(Fault::kill, 150)) return die(FalseDisk::Crash::kill);
-  if (strikes(Fault::power_cut, 150)) return die(FalseDisk::Crash::power_cut);
+  if (threatens(Fault::kill, 150)) return die(FalseDisk::Crash::kill);
+  if (threatens(Fault::power_cut, 150)) return die(FalseDisk::Crash::power_cut);
 }
 
 void World::live(Time time) {

@@ -55,6 +55,8 @@ class World {
   const FaultSet& faults() const { return options_.faults; }
   // True with probability 1/n when the fault is on and the world is not calm. Counts it.
   bool strikes(Fault fault, uint64_t one_in);
+  // The same without counting, for faults that count where they take effect.
+  bool threatens(Fault fault, uint64_t one_in) const;
   void count(Fault fault) { ++counts_[fault]; }
 
   // Sends a request. `answered` is called once, later.
@@ -112,7 +114,7 @@ class World {
   void compare_with_rebuild(Server& server);
 
   const WorldOptions options_;
-  Schedule schedule_;
+  mutable Schedule schedule_;  // mutable: the dice
   FaultCounts counts_;
   FalseDisk disk_;
   MemoryRows rows_;
