@@ -8,8 +8,8 @@ namespace pawl::bench {
 
 Site::Site(const std::string& name) : folder_(name) {
   shard_ = open_shard(folder_.path(), {&processes_program_, &entities_program_});
-  clock_ = std::make_unique<Clock>(*shard_);
-  workers_ = std::make_unique<Workers>(*shard_, processes::created_at);
+  clock_ = std::make_unique<Clock>(*shard_, background_);
+  workers_ = std::make_unique<Workers>(*shard_, background_, processes::created_at);
   processes_ = std::make_unique<processes::Face>(*shard_, *workers_);
   entities_ = std::make_unique<entities::Face>(*shard_, background_, entities::FaceOptions{});
   // As in cli/host.cc: outboxes first, then the shard, then the threads, then the listeners.

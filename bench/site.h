@@ -29,6 +29,7 @@ class Site {
   entities::Face& entities() { return *entities_; }
 
  private:
+  BackgroundThreads background_;  // first: the parts below use its loops
   Folder folder_;
   processes::Program processes_program_;
   entities::Program entities_program_;
@@ -36,7 +37,6 @@ class Site {
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<processes::Face> processes_;
-  BackgroundThreads background_;
   std::unique_ptr<entities::Face> entities_;
   wire::Router router_;
   std::unique_ptr<server::Authenticator> nobody_;

@@ -1,142 +1,463 @@
 #include "sim/world.h"
 
+#include <fmt/format.h>
+
+#include "assembly/faces.h"
+#include "faces/entities/face.h"
+#include "faces/processes/state/job.h"
+#include "faces/worlds/executors.h"
+#include "kernel/verify.h"
+#include "runtime/clock.h"
+#include "server/http/front.h"
+#include "storage/file/file_journal.h"
+
 namespace pawl::sim {
 
-World::World(uint64_t seed, std::vector<const Program*> programs)
-    : programs(std::move(programs)), random_(seed) {
-  restart();
-}
+// Small segments, so that a life fills and compresses many of them.
+static constexpr uint64_t kSegmentBytes = 128 * 1024;
+static constexpr Time kHousekeeping = 600 * kSecond;
 
-void World::expect(bool held, std::string what) {
-  if (!held) broken.push_back(std::move(what));
-}
+namespace {
 
-// The kernel gives an input without a time the time of its last tick.
-void World::submit(Input input, Reply reply) {
-  input.stamp.now = 0;
-  input.stamp.dice = dice();
-  queue_.emplace_back(std::move(input), std::move(reply));
-}
-
-// Runs a random number of the queued inputs, so that groups have all sizes.
-void World::drive() {
-  if (!kernel_ || queue_.empty()) return;
-  kernel_->tick(now);
-  for (size_t n = 1 + roll(queue_.size()); n-- > 0;) {
-    auto [input, reply] = std::move(queue_.front());
-    queue_.pop_front();
-    kernel_->run(std::move(input), std::move(reply));
+// No world of the simulator has leave to send requests, so a call here is a bug.
+class NoInternet final : public worlds::HttpClient {
+ public:
+  void send(worlds::HttpCall,
+            std::move_only_function<void(Result<worlds::HttpReply>)> done) override {
+    done(fail(Code::unavailable, "NO_INTERNET", "the simulated world has no internet"));
   }
-  if (!kernel_->idle()) taken_.push_back(kernel_->take());
-}
+};
 
-void World::append() {
-  if (!kernel_ || taken_.empty()) return;
-  std::vector<Group> groups;
-  for (size_t n = 1 + roll(taken_.size()); n-- > 0;) {
-    groups.push_back(std::move(taken_.front()));
-    taken_.pop_front();
+// The client's end of a connection.
+class FalsePeer final : public wire::Peer {
+ public:
+  void on_leave(std::function<void()> left) override { left_ = std::move(left); }
+  std::string address() const override { return "10.0.0.1"; }
+  void leave() {
+    if (auto left = std::exchange(left_, nullptr)) left();
   }
-  bool any =
-      std::any_of(groups.begin(), groups.end(), [](const Group& g) { return !g.frames.empty(); });
-  if (any && chance(disk_fault_percent))
-    // Either the disk took nothing, or it took everything and the answer was lost. The callers
-    // cannot tell.
-    journal.fail_next_append(chance(50) ? AppendFault::nothing_written
-                                        : AppendFault::everything_written);
-  if (auto done = committer_->append(groups); !done) {
-    // Every caller gets the error and nothing else, and the process ends.
-    refuse_all(groups, done.error());
-    return crash();
+
+ private:
+  std::function<void()> left_;
+};
+
+// The journal of a server that runs, for a second shard that only reads.
+class BorrowedJournal final : public Journal {
+ public:
+  explicit BorrowedJournal(const Journal& inner) : inner_(inner) {}
+  Result<void> append(std::span<const BytesView>, Seq) override {
+    return fail(Code::unavailable, "BORROWED", "this journal is only read");
   }
-  for (Group& group : groups)
-    durable_.push_back(std::move(group));
-}
-
-// Rows lag behind on purpose, and their flush behind that: a crash then needs a longer replay.
-void World::apply() {
-  if (!kernel_ || durable_.empty()) return;
-  std::vector<Group> groups;
-  groups.push_back(std::move(durable_.front()));
-  durable_.pop_front();
-  committer_->publish(groups);
-  if (chance(30)) expect(bool(committer_->apply()), "rows were refused");
-  if (chance(10)) expect(bool(rows.flush()), "rows could not be flushed");
-  applied_.push_back(std::move(groups[0]));
-}
-
-void World::sent(const Effect& effect, Seq frame) {
-  expect(frame <= journal.last(), "effect " + effect.id + " left before its frame was durable");
-  outside_.push_back(effect);
-}
-
-// A closed effect may still be answered from outside: its cancellation is lost three times in ten.
-void World::release_group() {
-  if (!kernel_ || applied_.empty()) return;
-  Group group = std::move(applied_.front());
-  applied_.pop_front();
-  for (auto& [effect, opened] : group.moved) {
-    if (opened)
-      sent(*effect, group.last());
-    else
-      std::erase_if(outside_,
-                    [&, id = effect->id](const Effect& e) { return e.id == id && chance(70); });
+  Result<void> read(Seq from, const Visit& visit) const override {
+    return inner_.read(from, visit);
   }
-  for (auto& [reply, answer] : group.answers)
-    reply(std::move(answer));
-}
+  Seq first() const override { return inner_.first(); }
+  Seq last() const override { return inner_.last(); }
+  Result<void> trim(Seq) override { return {}; }
+  uint64_t bytes() const override { return inner_.bytes(); }
 
-// Without disk faults, so that it ends.
-void World::settle_all() {
-  unsigned faults = std::exchange(disk_fault_percent, 0);
-  if (!alive()) restart();
-  while (!queue_.empty() || !taken_.empty() || !durable_.empty() || !applied_.empty()) {
-    drive();
-    append();
-    apply();
-    release_group();
+ private:
+  const Journal& inner_;
+};
+
+}  // namespace
+
+// One process, put together as in cli/host.cc. The members are destroyed in the reverse order.
+struct World::Server {
+  NoInternet internet;
+  server::Metrics metrics;
+  std::unique_ptr<server::Authenticator> authenticator;
+  std::unique_ptr<Shard> shard;
+  std::unique_ptr<Clock> clock;
+  std::unique_ptr<Workers> workers;
+  std::unique_ptr<MutantOutbox> to_clock, to_workers;
+  std::unique_ptr<assembly::Faces> faces;
+  wire::Router router;
+  std::unique_ptr<server::HttpFront> front;
+  wire::Handler handle;
+  std::unique_ptr<BackgroundLoop> housekeeping;
+  bool stopped = false;
+  bool closed = false;  // no answer reaches a client any more
+
+  void stop() {
+    if (std::exchange(stopped, true)) return;
+    housekeeping.reset();
+    if (workers) workers->stop();
+    if (faces) faces->stop();
+    closed = true;  // the listeners close here
+    if (faces) faces->end_reads();
+    if (clock) clock->stop();
+    if (shard) shard->stop();
   }
-  expect(bool(committer_->apply()), "rows were refused");
-  disk_fault_percent = faults;
+  ~Server() { stop(); }
+};
+
+struct World::Call {
+  uint64_t id = 0;
+  uint64_t life = 0;  // of the server that has the request
+  Sent sent;
+  Answered answered;
+  std::vector<std::unique_ptr<FalsePeer>> peers;  // one for each copy of the request
+};
+
+static server::Config config_of(std::map<std::string, std::string> settings) {
+  settings.emplace("auth", "none");
+  auto config = server::Config::load({.flags = std::move(settings), .variable = {}, .file = {}});
+  CHECK(config);
+  return *config;
 }
 
-ReadSnapshot World::snapshot() {
-  expect(bool(committer_->apply()), "rows were refused");
-  return ReadSnapshot(rows.snapshot());
+World::World(WorldOptions options)
+    : options_(options),
+      schedule_(options.seed),
+      disk_(schedule_, counts_),
+      config_(config_of(options.settings)),
+      programs_({.wasm_cache = {}}) {
+  disk_.lies = options.mutation == Mutation::lying_flush;
+  disk_.while_flushing = [this] {
+    if (disk_.max_flush > 10 * kMillisecond) hit_open_calls(Fault::slow_disk);
+    if (dead_ || !server_ || !strikes(Fault::crash_in_flush, 400)) return;
+    hit_open_calls(Fault::crash_in_flush);
+    die(schedule_.chance(50) ? FalseDisk::Crash::kill : FalseDisk::Crash::power_cut);
+  };
+  start();
 }
 
-// Everything in memory is lost. The journal keeps what it has written; the rows fall back to their
-// last flush.
-void World::crash() {
-  ++crashes_;
-  kernel_.reset();
-  committer_.reset();
-  cache_.reset();
-  queue_.clear();
-  taken_.clear();
-  durable_.clear();
-  applied_.clear();
-  outside_.clear();
-  journal.reopen();
-  rows.crash();
+World::~World() {
+  schedule_.freeze(true);
+  dead_ = true;
+  server_.reset();
 }
 
-void World::restart() {
-  auto replayed = replay(journal, rows, programs);
-  if (!replayed) return expect(false, "cannot start again: " + replayed.error().message);
-  cache_ = std::make_unique<CellCache>(rows, 64 << 10);
-  kernel_ = std::make_unique<Kernel>(
-      *cache_, [this] { return snapshot(); }, programs, replayed->last);
-  committer_ = std::make_unique<Committer>(journal, rows, *cache_, replayed->link);
-  // The open effects leave again, as they do when a server starts.
-  ReadSnapshot snapshot(rows.snapshot());
-  auto scanned = snapshot.scan(kEffectPrefix, [&](BytesView, const Cell& cell) {
-    auto effect = decode_effect(cell.value());
-    expect(bool(effect), "an open effect does not decode");
-    if (effect) sent(*effect, cell.version);
-    return true;
+bool World::threatens(Fault fault, uint64_t one_in) const {
+  return !calm_ && options_.faults.has(fault) && schedule_.one_in(one_in);
+}
+
+bool World::strikes(Fault fault, uint64_t one_in) {
+  if (!threatens(fault, one_in)) return false;
+  ++counts_[fault];
+  return true;
+}
+
+void World::expect(bool held, const std::string& what) {
+  if (held) return;
+  note("BROKEN: " + what);
+  broken_.push_back(what);
+}
+
+entities::Members* World::members() {
+  if (dead_ || !server_ || !server_->handle || server_->stopped) return nullptr;
+  return &server_->faces->entities().members();
+}
+
+void World::note(std::string text) {
+  // The folder has another name each time.
+  if (const size_t at = text.find(disk_.folder()); at != std::string::npos)
+    text.replace(at, disk_.folder().size(), "DISK");
+  const std::string line =
+      fmt::format("{:.6f} {}", static_cast<double>(schedule_.elapsed()) / 1e9, text);
+  hash_ = sha256(Bytes(view(hash_)) + line);
+  if (options_.tell) story_.push_back(line);
+}
+
+Digest World::digest() const { return hash_; }
+
+Result<std::unique_ptr<Journal>> World::open_journal() {
+  FileJournalOptions options;
+  options.folder = disk_.folder();
+  options.segment_bytes = kSegmentBytes;
+  options.first_segment_bytes = kSegmentBytes / 4;
+  options.disk = &disk_;
+  options.tasks = [this] { return schedule_.storage_tasks(); };
+  options.salt = [this] { return schedule_.salt(); };
+  TRY(std::unique_ptr<Journal> journal, FileJournal::open(std::move(options)));
+  if (options_.mutation == Mutation::failed_append_acknowledged)
+    journal = std::make_unique<MutantJournal>(std::move(journal));
+  return journal;
+}
+
+Result<void> World::try_start() {
+  server_ = std::make_unique<Server>();
+  Server& s = *server_;
+  TRY(s.authenticator, server::Authenticator::make({}, [this] { return schedule_.wall_now(); }));
+  TRY(auto journal, open_journal());
+  ShardOptions options;
+  options.scheduler = &schedule_;
+  options.cache_bytes = 256 * 1024;  // small, so that cells are evicted and read again
+  options.family_cells = 16;
+  options.dice = [this] { return schedule_.dice(); };
+  std::vector<const Program*> programs = programs_.list();
+  if (options_.mutation == Mutation::impure_program) {
+    mutant_program_ = std::make_unique<MutantProgram>(*programs[0]);
+    programs[0] = mutant_program_.get();
+  }
+  TRY(s.shard, Shard::open(std::move(journal),
+                           std::make_unique<WorldRows>(options_.mutation, schedule_, rows_, dead_),
+                           programs, std::move(options)));
+  s.clock = std::make_unique<Clock>(*s.shard, schedule_);
+  s.workers = std::make_unique<Workers>(*s.shard, schedule_, processes::created_at);
+  s.faces = std::make_unique<assembly::Faces>(assembly::FacesOver{
+      config_, programs_, *s.shard, *s.workers, *s.authenticator, s.internet, {}});
+  s.to_clock = std::make_unique<MutantOutbox>(options_.mutation, schedule_, *s.clock, nullptr);
+  s.to_workers =
+      std::make_unique<MutantOutbox>(options_.mutation, schedule_, *s.workers, s.workers.get());
+  s.shard->connect(To::clock, *s.to_clock);
+  s.shard->connect(To::worker, *s.to_workers);
+  s.to_clock->starting = s.to_workers->starting = true;
+  TRY_OK(s.shard->start());
+  s.to_clock->starting = s.to_workers->starting = false;
+  s.clock->start();
+  s.workers->start();
+  TRY_OK(s.faces->start());
+  s.faces->add_routes(s.router);
+  server::FrontOptions front;
+  TRY(front.permissions, server::route_permissions(s.router));
+  s.front =
+      std::make_unique<server::HttpFront>(s.router, *s.authenticator, s.metrics, std::move(front));
+  s.handle = s.front->handler();
+  s.housekeeping = schedule_.loop("housekeeping", [this, &s, due = false]() mutable {
+    if (std::exchange(due, true)) s.shard->forget_old_answers();
+    return schedule_.steady_now() + kHousekeeping;
   });
-  expect(bool(scanned), "open effects cannot be read");
+  return {};
+}
+
+void World::start() {
+  ++life_;
+  auto started = try_start();
+  // A disk that crashes the machine during a start is a crash like any other.
+  if (!started && !dead_) expect(false, "the server cannot start: " + started.error().message);
+  note(fmt::format("the server starts, life {}", life_));
+}
+
+void World::hit_open_calls(Fault fault) {
+  for (const auto& [id, call] : open_calls_)
+    coverage_.hit(fault, call->sent.method, call->sent.path);
+}
+
+bool World::strikes_call(Fault fault, uint64_t one_in, const Sent& sent) {
+  if (!strikes(fault, one_in)) return false;
+  coverage_.hit(fault, sent.method, sent.path);
+  return true;
+}
+
+void World::die(FalseDisk::Crash how) {
+  note(how == FalseDisk::Crash::kill ? "the process is killed" : "the power is cut");
+  count(how == FalseDisk::Crash::kill ? Fault::kill : Fault::power_cut);
+  hit_open_calls(how == FalseDisk::Crash::kill ? Fault::kill : Fault::power_cut);
+  disk_.crash(how);
+  dead_ = true;
+  schedule_.freeze(true);
+}
+
+void World::kill() {
+  if (!dead_) die(FalseDisk::Crash::kill);
+}
+
+void World::bury() {
+  if (server_ && server_->shard) frames_ = server_->shard->durable();
+  server_.reset();
+  schedule_.freeze(false);
+  disk_.restore();
+  rows_.crash();
+  if (options_.mutation == Mutation::forgotten_answer) forget_answers(rows_);
+  dead_ = false;
+  // The connections are gone: clients notice after a while.
+  for (auto& [id, call] : std::exchange(open_calls_, {}))
+    settle(call, std::nullopt, static_cast<Time>(schedule_.roll(kSecond)));
+}
+
+void World::stop_cleanly() {
+  note("the server stops");
+  hit_open_calls(Fault::clean_restart);
+  server_->stop();
+  if (dead_) return;
+  die(FalseDisk::Crash::kill);
+}
+
+void World::disturb_disk() {
+  if (threatens(Fault::slow_disk, 20))
+    disk_.max_flush = static_cast<Time>(1 + schedule_.roll(2000)) * kMillisecond;
+  else
+    disk_.max_flush = static_cast<Time>(1 + schedule_.roll(4)) * kMillisecond;
+  if (strikes(Fault::row_flush, 3)) CHECK(rows_.flush());
+  if (threatens(Fault::full_disk, 300)) disk_.full = true;
+  if (threatens(Fault::failed_flush, 300)) disk_.fails_flushes = true;
+  if ((disk_.full || disk_.fails_flushes) && !server_->shard->healthy()) {
+    hit_open_calls(disk_.full ? Fault::full_disk : Fault::failed_flush);
+    note("the operator mends the disk and starts the server again");
+    die(schedule_.chance(70) ? FalseDisk::Crash::kill : FalseDisk::Crash::power_cut);
+  }
+}
+
+void World::move_clock() {
+  if (strikes(Fault::clock_forward, 40)) {
+    note("the clock is set forward");
+    schedule_.set_wall(static_cast<Time>(schedule_.roll(7200)) * kSecond);
+  }
+  if (strikes(Fault::clock_back, 40)) {
+    note("the clock is set back");
+    schedule_.set_wall(-static_cast<Time>(schedule_.roll(600)) * kSecond);
+  }
+}
+
+// Comes every few seconds.
+void World::trouble() {
+  if (dead_ || calm_) return;
+  disturb_disk();
+  if (dead_) return;
+  move_clock();
+  if (threatens(Fault::kill, 150)) return die(FalseDisk::Crash::kill);
+  if (threatens(Fault::power_cut, 150)) return die(FalseDisk::Crash::power_cut);
+}
+
+void World::live(Time time) {
+  const Time until = schedule_.elapsed() + time;
+  Time next_trouble = 0;
+  while (schedule_.elapsed() < until && broken_.empty()) {
+    if (dead_) {
+      bury();
+      start();
+      continue;
+    }
+    if (options_.trouble && schedule_.elapsed() >= next_trouble) {
+      next_trouble = schedule_.elapsed() + static_cast<Time>(schedule_.roll(10 * kSecond));
+      if (strikes(Fault::clean_restart, 300)) {
+        stop_cleanly();
+        continue;
+      }
+      trouble();
+      continue;
+    }
+    const Time pause = options_.trouble ? std::min(next_trouble, until) : until;
+    schedule_.run_for(pause - schedule_.elapsed());
+  }
+}
+
+void World::calm_down(Time time) {
+  calm_ = true;
+  note("all faults end");
+  if (disk_.full || disk_.fails_flushes)
+    if (!dead_) die(FalseDisk::Crash::kill);
+  disk_.max_flush = kMillisecond;
+  live(time);
+}
+
+void World::settle(const CallPtr& call, std::optional<wire::Response> response, Time delay) {
+  if (!call->answered) return;
+  open_calls_.erase(call->id);
+  schedule_.after(delay, [this, answered = std::exchange(call->answered, nullptr), call,
+                          response = std::move(response)] {
+    ++answers_;
+    note(fmt::format("#{} {}", call->id,
+                     response ? std::to_string(response->status) : std::string("no answer")));
+    answered(response);
+  });
+}
+
+void World::deliver(const CallPtr& call) {
+  if (dead_ || !server_) return;  // also a copy that comes after the answer
+  if (server_->stopped || !server_->handle) return;
+  call->life = life_;
+  wire::Request request{.method = call->sent.method,
+                        .path = call->sent.path,
+                        .query = {},
+                        .headers = call->sent.headers,
+                        .body = call->sent.body,
+                        .caller = {}};
+  if (const size_t mark = request.path.find('?'); mark != std::string::npos) {
+    request.query = request.path.substr(mark + 1);
+    request.path.resize(mark);
+  }
+  request.headers.emplace_back("Host", "localhost");
+  call->peers.push_back(std::make_unique<FalsePeer>());
+  request.peer = call->peers.back().get();
+  server_->handle(std::move(request), [this, call, life = life_](wire::Response response) {
+    // An answer of a dead process reaches nobody.
+    if (dead_ || life != life_ || server_->closed || !call->answered) return;
+    const Time latency = static_cast<Time>(schedule_.roll(3 * kMillisecond));
+    if (strikes_call(Fault::lost_answer, 80, call->sent))
+      return settle(call, std::nullopt, call->sent.patience);
+    settle(call, std::move(response), latency);
+  });
+}
+
+void World::call(Sent sent, Answered answered) {
+  auto call = std::make_shared<Call>();
+  call->id = ++next_call_;
+  call->sent = std::move(sent);
+  call->answered = std::move(answered);
+  note(fmt::format("#{} {} {} {}", call->id, call->sent.method, call->sent.path,
+                   call->sent.body.substr(0, 200)));
+  open_calls_.emplace(call->id, call);
+  Time latency = static_cast<Time>(schedule_.roll(3 * kMillisecond));
+  if (strikes_call(Fault::late_request, 60, call->sent))
+    latency += static_cast<Time>(schedule_.roll(60 * kSecond));
+  const Time patience = call->sent.patience;
+  if (!strikes_call(Fault::lost_request, 80, call->sent))
+    schedule_.after(latency, [this, call] { deliver(call); });
+  if (strikes_call(Fault::doubled_request, 60, call->sent))
+    schedule_.after(latency + static_cast<Time>(schedule_.roll(5 * kSecond)),
+                    [this, call] { deliver(call); });
+  const Time leaves = strikes_call(Fault::client_left, 80, call->sent)
+                          ? static_cast<Time>(schedule_.roll(static_cast<uint64_t>(patience)))
+                          : patience;
+  schedule_.after(leaves, [this, call] {
+    if (!call->answered) return;
+    if (!dead_ && call->life == life_)
+      for (auto& peer : call->peers)
+        peer->leave();
+    settle(call, std::nullopt, 0);
+  });
+}
+
+static std::map<Bytes, Bytes> all_rows(const Rows& rows) {
+  std::map<Bytes, Bytes> out;
+  CHECK(rows.snapshot()->scan("", "", [&](BytesView key, BytesView value) {
+    out.emplace(key, value);
+    return true;
+  }));
+  out.erase("mviews");  // the version of the views, and not their state
+  return out;
+}
+
+// The first key at which the two differ, in words.
+static std::string difference(const std::map<Bytes, Bytes>& live,
+                              const std::map<Bytes, Bytes>& rebuilt) {
+  for (const auto& [key, value] : live) {
+    auto other = rebuilt.find(key);
+    if (other == rebuilt.end()) return "a row too many: " + hex(key);
+    if (other->second != value) return "another value: " + hex(key);
+  }
+  for (const auto& [key, value] : rebuilt)
+    if (!live.contains(key)) return "a row is missing: " + hex(key);
+  return {};
+}
+
+void World::compare_with_rebuild(Server& server) {
+  auto fresh = std::make_unique<MemoryRows>();
+  const MemoryRows& rebuilt = *fresh;
+  ShardOptions options;
+  options.scheduler = &schedule_;
+  options.dice = [] { return std::array<uint64_t, 2>{1, 2}; };
+  auto second = Shard::open(std::make_unique<BorrowedJournal>(server.shard->journal()),
+                            std::move(fresh), programs_.list(), std::move(options));
+  expect(bool(second), "the journal cannot be replayed");
+  if (!second) return;
+  const std::string differs = difference(all_rows(rows_), all_rows(rebuilt));
+  expect(differs.empty(), "a rebuild from the journal gives other rows: " + differs);
+}
+
+void World::check_journal() {
+  if (!server_ || !server_->shard || dead_) return expect(false, "the server is down at the end");
+  server_->stop();
+  frames_ = server_->shard->durable();
+  MemoryRows scratch;
+  auto verified = verify(server_->shard->journal(), scratch, programs_.all());
+  expect(bool(verified), verified ? "" : "verify fails: " + verified.error().message);
+  if (verified) expect(verified->difference.empty(), "verify: " + verified->difference);
+  compare_with_rebuild(*server_);
+  note(fmt::format("{} frames", frames_));
 }
 
 }  // namespace pawl::sim

@@ -1,66 +1,137 @@
 #pragma once
-// A simulated world: one kernel on memory stores, a clock that jumps, a disk that fails, a process
-// that dies at any point, and an outside that loses, delays and duplicates receipts. Everything
-// follows from a seed.
+// A simulated world: the server that ships (shard, clock, workers, members, four faces, router and
+// front) on a false schedule, disk and network. One thread and one seed: the same seed gives the
+// same bytes. Clients call the server as over HTTP; the world loses, delays and doubles their
+// messages, and kills the server at any moment, also while it waits for the disk.
 
-#include <deque>
-#include <random>
-#include <set>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include "kernel/commit.h"
-#include "kernel/kernel.h"
-#include "kernel/replay.h"
-#include "storage/memory/memory.h"
+#include "assembly/programs.h"
+#include "base/hash.h"
+#include "json/value.h"
+#include "server/ops/config.h"
+#include "sim/coverage.h"
+#include "sim/false_disk.h"
+#include "sim/faults.h"
+#include "sim/mutation.h"
+#include "sim/schedule.h"
+#include "wire/message.h"
+
+namespace pawl::entities {
+class Members;
+}
 
 namespace pawl::sim {
 
+struct WorldOptions {
+  uint64_t seed = 1;
+  Mutation mutation = Mutation::none;
+  FaultSet faults = FaultSet::all();
+  bool tell = false;  // keep the story in words
+  // Faults of machine, disk and clock come by themselves. Without it only kill() ends a process.
+  bool trouble = true;
+  std::map<std::string, std::string> settings{};  // of the server, by flag
+};
+
+// A request of a client. An answer that never came is nothing.
+struct Sent {
+  std::string method, path, body{};
+  wire::Headers headers{};
+  Time patience = 40 * kSecond;  // the client hangs up after this time
+};
+using Answered = std::function<void(std::optional<wire::Response>)>;
+
 class World {
  public:
-  World(uint64_t seed, std::vector<const Program*> programs);
+  explicit World(WorldOptions options);
+  ~World();
 
-  // True with probability `percent` in a hundred.
-  bool chance(unsigned percent) { return roll(100) < percent; }
-  uint64_t roll(uint64_t below) { return random_() % below; }
-  std::array<uint64_t, 2> dice() { return {random_(), random_()}; }
+  Schedule& schedule() { return schedule_; }
+  const FaultSet& faults() const { return options_.faults; }
+  // True with probability 1/n when the fault is on and the world is not calm. Counts it.
+  bool strikes(Fault fault, uint64_t one_in);
+  // The same without counting, for faults that count where they take effect.
+  bool threatens(Fault fault, uint64_t one_in) const;
+  void count(Fault fault) { ++counts_[fault]; }
 
-  void submit(Input input, Reply reply);
-  // The stages of the pipeline, called in any order. A stage without work does nothing.
-  void drive();          // runs queued inputs and closes the group
-  void append();         // makes the oldest groups durable; may fail and kill the process
-  void apply();          // makes durable cells visible and sometimes applies rows
-  void release_group();  // releases answers and effects of applied groups
-  void settle_all();     // runs all stages until nothing is left to do
-  ReadSnapshot snapshot();
+  // Sends a request. `answered` is called once, later.
+  void call(Sent sent, Answered answered);
 
-  void crash();  // kills the process: memory is lost and the rows fall back
-  void restart();
-  bool alive() const { return kernel_ != nullptr; }
-  uint64_t crashes() const { return crashes_; }
+  // Runs the world for this long, with its faults.
+  void live(Time time);
+  // Ends all faults, starts the server if it is down, and runs for this long.
+  void calm_down(Time time);
+  bool calm() const { return calm_; }
+  // Which start of the server this is. A lease of an earlier one counts no more.
+  uint64_t life() const { return life_; }
+  // The compute members of the entities face; null while the server is down. The simulator drives
+  // them below gRPC.
+  entities::Members* members();
+  // The server's time: the clock that stamps inputs.
+  Time wall() const { return schedule_.wall_now(); }
 
-  // Effects that have left and may still be answered from outside.
-  std::vector<Effect>& outside() { return outside_; }
-  Time now = 1'000'000 * kSecond;
-  unsigned disk_fault_percent = 2;
+  // The process dies now and starts again. From inside a task, which must then return.
+  void kill();
 
-  MemoryJournal journal;
-  MemoryRows rows;
-  std::vector<const Program*> programs;
+  // Promises. The first broken one ends the life.
+  void expect(bool held, const std::string& what);
+  const std::vector<std::string>& broken() const { return broken_; }
+  // Promises that are checked on the whole state: verify, and rows against a rebuild. The server is
+  // stopped as it should be, and does not start again.
+  void check_journal();
 
-  // Broken promises, described for people; empty when there are none.
-  std::vector<std::string> broken;
-  void expect(bool held, std::string what);
+  // Something happened: it goes into the hash of the life and, when told, into the story.
+  void note(std::string text);
+  const std::vector<std::string>& story() const { return story_; }
+  Digest digest() const;
+  FaultCounts& counts() { return counts_; }
+  uint64_t frames() const { return frames_; }
+  uint64_t answers() const { return answers_; }
+  const Coverage& coverage() const { return coverage_; }
 
  private:
-  void sent(const Effect& effect, Seq frame);
+  struct Server;
+  struct Call;
+  using CallPtr = std::shared_ptr<Call>;
+  void start();
+  Result<void> try_start();
+  Result<std::unique_ptr<Journal>> open_journal();
+  void stop_cleanly();
+  void die(FalseDisk::Crash how);
+  void bury();  // frees the memory of the dead process and drops its connections
+  void hit_open_calls(Fault fault);
+  bool strikes_call(Fault fault, uint64_t one_in, const Sent& sent);
+  void trouble();
+  void disturb_disk();
+  void move_clock();
+  void deliver(const CallPtr& call);
+  void settle(const CallPtr& call, std::optional<wire::Response> response, Time delay);
+  void compare_with_rebuild(Server& server);
 
-  std::mt19937_64 random_;
-  std::unique_ptr<CellCache> cache_;
-  std::unique_ptr<Kernel> kernel_;
-  std::unique_ptr<Committer> committer_;
-  std::deque<std::pair<Input, Reply>> queue_;
-  std::deque<Group> taken_, durable_, applied_;
-  std::vector<Effect> outside_;
-  uint64_t crashes_ = 0;
+  const WorldOptions options_;
+  mutable Schedule schedule_;  // mutable: the dice
+  FaultCounts counts_;
+  FalseDisk disk_;
+  MemoryRows rows_;
+  server::Config config_;
+  assembly::Programs programs_;
+  std::unique_ptr<MutantProgram> mutant_program_;
+  std::unique_ptr<Server> server_;
+  bool dead_ = false;  // the process died; bury() comes next
+  bool calm_ = false;
+  uint64_t life_ = 0;
+  uint64_t next_call_ = 0;
+  std::map<uint64_t, CallPtr> open_calls_;
+  std::vector<std::string> broken_;
+  std::vector<std::string> story_;
+  Coverage coverage_;
+  Digest hash_{};
+  uint64_t frames_ = 0, answers_ = 0;
 };
 
 }  // namespace pawl::sim

@@ -205,7 +205,7 @@ class Maker:
 
     def service(self, next):
         backoff = {'initial': 'PT0.2S', 'multiplier': 2, 'max': 'PT0.3S'} if self.rng.random() < 0.2 else None
-        return self.add('SERVICE_TASK', jobType=self.rng.choice(self.job_types), nextStep=next, retryCount=self.rng.choice([None, 0, 1, 2]), retryBackoff=backoff,
+        return self.add('SERVICE_TASK', jobType=self.rng.choice(self.job_types), nextStep=next, retryCount=self.rng.choice([None, 0, 1, 2]), retryBackoff=backoff, attemptTimeout=self.rng.choice([None, None, 'PT1H']),
                         boundaryEvents=self.timers(next), conditionalNextSteps=self.ways(next))
 
     def user(self, next):
@@ -304,8 +304,15 @@ def valid(seed_rng, id, job_types, chain=None):
 
 
 def in_map_order(document):
-    """The document as gRPC carries it. A protobuf map has no order, so the server tries branches in the order of their texts."""
-    return {**document, 'steps': [{**s, 'conditionalNextSteps': dict(sorted(s['conditionalNextSteps'].items()))} if s.get('conditionalNextSteps') else s for s in document['steps']]}
+    """The document as gRPC carries it. A protobuf map has no order, so the server tries branches in the order of their texts, and an empty
+    `when` of a rule is the same as none."""
+    def carried(step):
+        if step.get('conditionalNextSteps'):
+            step = {**step, 'conditionalNextSteps': dict(sorted(step['conditionalNextSteps'].items()))}
+        if step.get('decisionTable'):
+            step = {**step, 'decisionTable': {'rules': [{k: v for k, v in rule.items() if k != 'when' or v} for rule in step['decisionTable']['rules']]}}
+        return step
+    return {**document, 'steps': [carried(s) for s in document['steps']]}
 
 
 def without_empty(document):

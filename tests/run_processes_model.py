@@ -7,6 +7,7 @@ import argparse, calendar, datetime, os, random, re, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live, model_definitions, model_processes
+from model_day_one import DayOne
 from model_operators import Operators
 from model_races import Races
 from model_wire import Wire, as_doubles, as_grpc, micros, prepare
@@ -56,7 +57,7 @@ def wrong_timers(model, shown):
     return [] if len(mine) == len(theirs) and all(map(near, mine, theirs)) else [f'timers: server {theirs}, model {mine}']
 
 
-class Play(Operators, Races):
+class Play(Operators, Races, DayOne):
     """Plays one seed: a few definitions, some dozen instances, and random calls in random order."""
 
     def __init__(self, server, seed, problems):
@@ -202,7 +203,7 @@ class Play(Operators, Races):
     def step(self):
         self.calm()
         began = time.time()
-        actions = [(self.start, 3), (self.poll, 6), (self.complete, 8), (self.complete_many, 1), (self.fail, 2), (self.task, 5), (self.signal, 5), (self.cancel, 0.3), (self.nonsense, 2), (self.operate, 6), (self.race, 2), (self.broken, 1)]
+        actions = [(self.start, 3), (self.poll, 6), (self.complete, 8), (self.complete_many, 1), (self.fail, 2), (self.task, 5), (self.signal, 5), (self.cancel, 0.3), (self.nonsense, 2), (self.operate, 6), (self.race, 2), (self.broken, 1), (self.day_one, 6)]
         self.rng.choices([a for a, _ in actions], [w for _, w in actions])[0]()
         self.crossed(began)
 
@@ -340,12 +341,14 @@ class Play(Operators, Races):
         for instance in list(self.engine.instances):
             if instance.id:
                 self.sync(instance)
+        self.check_day_one()
 
     def run(self, steps):
         first = self.upload(f'first-{self.seed}')
         for n in range(4):
             self.upload(f'def{n}-{self.seed}', chain=first.id if first and self.rng.random() < 0.4 else None)
         self.upload(f'first-{self.seed}')
+        self.begin_day_one()
         for _ in range(4):
             self.start()
         for n in range(steps):
@@ -356,6 +359,7 @@ class Play(Operators, Races):
         for instance in [i for i in self.engine.instances if i.id and i not in self.lost and not i.previous]:
             self.sync(instance)
         self.recall()
+        self.check_day_one()
         return self
 
 

@@ -23,6 +23,8 @@ IMPURE_FOLDERS = ('src/runtime/', 'src/net/', 'src/server/', 'src/storage/file/'
                   'src/storage/postgres/', 'src/embed/', 'src/client/', 'src/cli/')
 IMPURE = re.compile(r'\bstd::j?thread\b(?!::id)|\bstd::condition_variable|\bsystem_clock\b|\bsteady_clock\b|\brandom_device\b'
                     r'|(?<![\w.>])socket\(')
+# The simulator runs the code that ships: a second copy of the pipeline in sim/ would name one of these.
+PIPELINE = re.compile(r'\bKernel\b|\bCommitter\b|\bCellCache\b|\breplay\(|kernel/(?:kernel|commit|replay|cache)\.h')
 BANNED = [
     (re.compile(r'\bcatch\s*\(\.\.\.\)'), 'catch (...) hides what happened: name the exception'),
     (re.compile(r'\bTODO\b(?!\s*\(?#\d)'), 'a TODO needs an issue number'),
@@ -71,6 +73,11 @@ def check_words(path, text, code):
     for rule, why in BANNED:
         for hit in rule.finditer(text):
             yield Problem(path, 1 + text.count('\n', 0, hit.start()), why)
+    # The code without comments; the names of headers are strings, and are read from the text.
+    for line, words in enumerate(code.split('\n'), 1) if path.startswith('sim/') else ():
+        source = text.split('\n')[line - 1]
+        if hit := PIPELINE.search(source if source.startswith('#include') else words):
+            yield Problem(path, line, f'{hit[0]} here: the simulator runs the shard that ships and has no pipeline of its own')
     pure = path.startswith('src/') and not path.startswith(IMPURE_FOLDERS) and not is_test(path)
     for hit in IMPURE.finditer(code) if pure else ():
         yield Problem(path, 1 + code.count('\n', 0, hit.start()),

@@ -101,6 +101,14 @@ class Words(unittest.TestCase):
             self.assertEqual(self.problems('src/kernel/a_test.cc', word + '\n'), [])
             self.assertEqual(self.problems('src/kernel/a.cc', '// ' + word + '\n'), [])
 
+    def test_a_second_pipeline_in_the_simulator_is_refused(self):
+        for bad in ('Kernel kernel_;', 'Committer committer(journal);', 'auto r = replay(journal, rows, programs);',
+                    '#include "kernel/commit.h"'):
+            self.assertEqual(len(told(tidy.check_words('sim/world.cc', bad + '\n', cpp_scan.Scan(bad + '\n').code))), 1, bad)
+        good = '// The Kernel is the shard\'s own.\nShard& shard = *server.shard;\n#include "kernel/verify.h"\n'
+        self.assertEqual(told(tidy.check_words('sim/world.cc', good, cpp_scan.Scan(good).code)), [])
+        self.assertEqual(told(tidy.check_words('src/runtime/shard.cc', 'Kernel kernel_;\n', 'Kernel kernel_;\n')), [])
+
     def test_a_header_begins_with_pragma_once(self):
         self.assertEqual(self.problems('src/base/a.h', 'int a;\n'), ['a header begins with #pragma once'])
         self.assertEqual(self.problems('src/base/a.h', '#pragma once\n'), [])

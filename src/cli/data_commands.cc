@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
+#include "assembly/programs.h"
 #include "cli/command.h"
 #include "cli/data_dir.h"
-#include "cli/programs.h"
 #include "cli/remote.h"
 #include "json/text.h"
 #include "kernel/frame.h"
@@ -217,8 +217,8 @@ static Result<int> run_verify(const Args& args) {
   TRY(auto journal, open_data_journal(data_of(args)));
   TRY(std::optional<Manifest> manifest, read_manifest(data_of(args)));
   if (manifest) TRY_OK(check_manifest(*journal, *manifest));
-  TRY(ProgramSettings settings, program_settings());
-  Programs programs(settings);
+  TRY(assembly::ProgramSettings settings, assembly::program_settings());
+  assembly::Programs programs(settings);
   ProgressLine line("verifying");
   // Verification replays into memory and touches neither the rows of the folder nor its journal.
   MemoryRows scratch;
@@ -303,8 +303,8 @@ static Result<int> run_restore(const Args& args) {
 // The rows are brought up to the last frame first. The folder is named by that frame, so a second
 // checkpoint of the same frame is the first one.
 static Result<int> run_checkpoint(const Args& args) {
-  TRY(ProgramSettings settings, program_settings());
-  Programs programs(settings);
+  TRY(assembly::ProgramSettings settings, assembly::program_settings());
+  assembly::Programs programs(settings);
   TRY(Stores opened, open_data(data_of(args)));
   ProgressLine line("replaying");
   TRY(Replayed replayed, replay(*opened.journal, *opened.rows, programs.all(),

@@ -180,6 +180,7 @@ ShardOptions Host::shard_options() {
   auto& turns = metrics_.counter("pawl_turns_total");
   auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
   ShardOptions options;
+  options.scheduler = &background_;
   options.cache_bytes = mebibytes("cell-cache");
   if (options.cache_bytes == 0)
     options.cache_bytes = std::min(memory_.bytes() / 2, size_t{512} << 20);
@@ -259,7 +260,9 @@ void Host::close_parts() {
   if (faces_) faces_->stop();
   if (clock_) clock_->stop();
   if (shard_) shard_->stop();
+  grpc_faces_.reset();
   faces_.reset();
+  outgoing_.reset();
   workers_.reset();
   clock_.reset();
   shard_.reset();
@@ -267,19 +270,22 @@ void Host::close_parts() {
 
 Result<void> Host::open_parts() {
   TRY_OK(open_shard());
-  clock_ = std::make_unique<Clock>(*shard_);
+  clock_ = std::make_unique<Clock>(*shard_, background_);
   ChargeFor charge = [this](MemoryUse use, const std::string& tenant) {
     return MemoryCharge(&memory_, use, authenticator_->tenants().use(tenant)->account);
   };
   workers_ = std::make_unique<Workers>(
-      *shard_, processes::created_at,
+      *shard_, background_, processes::created_at,
       WorkerLimits{.tenant_leases = static_cast<size_t>(config_.number("tenant-max-jobs")),
                    .charge = charge});
   gate_ = std::make_unique<server::CallGate>(
       *authenticator_, browser_rules(), [this](const Caller& c) { return before_poll(c); },
       &grpc_connections_);
-  faces_ = std::make_unique<Faces>(config_, programs_, *shard_, *workers_, *authenticator_, *gate_,
-                                   charge);
+  outgoing_ = std::make_unique<worlds::Outgoing>(
+      static_cast<int>(std::max<Time>(1, config_.duration("worlds-http-timeout") / kSecond)));
+  faces_ = std::make_unique<assembly::Faces>(assembly::FacesOver{
+      config_, programs_, *shard_, *workers_, *authenticator_, *outgoing_, charge});
+  grpc_faces_ = std::make_unique<GrpcFaces>(*faces_, *gate_);
   shard_->connect(To::clock, *clock_);
   shard_->connect(To::worker, *workers_);
   TRY_OK(shard_->start());
@@ -351,7 +357,7 @@ Result<void> Host::listen_grpc() {
   server::GrpcOptions grpc;
   TRY(grpc.address, server::parse_address(config_.text("grpc")));
   grpc.tls = {config_.text("tls-certificate"), config_.text("tls-key")};
-  grpc.services = faces_->services();
+  grpc.services = grpc_faces_->services();
   grpc.authenticator = authenticator_.get();
   grpc.memory_bytes = memory_.bytes() / 2;
   grpc.connections = shares_.grpc;

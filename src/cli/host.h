@@ -7,8 +7,8 @@
 #include <stop_token>
 
 #include "cli/data_dir.h"
-#include "cli/faces.h"
-#include "cli/programs.h"
+#include "cli/grpc_faces.h"
+#include "faces/worlds/outgoing.h"
 #include "runtime/background.h"
 #include "runtime/scrubber.h"
 #include "server/auth/issuer_keys.h"
@@ -40,7 +40,7 @@ class Host {
   explicit Host(const server::Config& config)
       : config_(config),
         memory_(memory_budget_of(config)),
-        programs_(program_settings(config, config.text("data") + "/wasm")) {}
+        programs_(assembly::program_settings(config, config.text("data") + "/wasm")) {}
   Result<void> open();
   Result<void> check_exposure();
   Result<void> follow_issuer();  // fetches the keys of --auth-issuer, now and later
@@ -73,10 +73,11 @@ class Host {
   // An error when the caller may not poll for jobs now.
   Result<void> before_poll(const Caller& caller);
 
+  BackgroundThreads background_;  // first: everything below uses its loops
   server::Config config_;
   server::ConnectionShares shares_;
   MemoryBudget memory_;  // before everything that may hold a charge
-  Programs programs_;
+  assembly::Programs programs_;
   server::Metrics metrics_;
   std::unique_ptr<server::Authenticator> authenticator_;
   const RowSizes* row_sizes_ = nullptr;  // the shard's rows; null: they cannot tell
@@ -85,7 +86,9 @@ class Host {
   std::unique_ptr<Workers> workers_;
   server::GrpcConnections grpc_connections_;
   std::unique_ptr<server::CallGate> gate_;
-  std::unique_ptr<Faces> faces_;
+  std::unique_ptr<worlds::Outgoing> outgoing_;
+  std::unique_ptr<assembly::Faces> faces_;
+  std::unique_ptr<GrpcFaces> grpc_faces_;
   wire::Router router_, admin_router_;
   std::unique_ptr<server::HttpFront> front_, admin_front_;
   std::unique_ptr<server::HttpServer> http_, admin_;
@@ -93,7 +96,6 @@ class Host {
   std::atomic<bool> failed_{false}, started_{false};
   bool stopped_ = false;
 
-  BackgroundThreads background_;
   std::stop_source issuer_stop_;  // ends a fetch that is under way
   std::unique_ptr<server::IssuerKeys> issuer_keys_;
   std::unique_ptr<BackgroundLoop> issuer_loop_;

@@ -176,9 +176,9 @@ static std::vector<Command> commands() {
   std::vector<Command> all;
   for (std::span<const Command> table :
        {server_commands(), process_commands(), operator_commands(), job_commands(),
-        schedule_commands(), worker_commands(), entity_commands(), lifecycle_commands(),
-        world_commands(), world_folder_commands(), data_commands(), quarantine_commands(),
-        doctor_commands(), health_commands(), permission_commands(),
+        schedule_commands(), worker_commands(), simulate_commands(), entity_commands(),
+        lifecycle_commands(), world_commands(), world_folder_commands(), data_commands(),
+        quarantine_commands(), doctor_commands(), health_commands(), permission_commands(),
         std::span<const Command>(kGeneralCommands)})
     all.insert(all.end(), table.begin(), table.end());
   return all;

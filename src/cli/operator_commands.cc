@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/process_commands.h"
+#include "json/text.h"
 
 namespace pawl::cli {
 
@@ -140,6 +141,30 @@ static Result<int> definition_delete(const Args& args) {
   return print_answer(args, "DELETE", definition_path(id), nullptr);
 }
 
+static Result<int> instance_delete(const Args& args) {
+  TRY(std::string id, word(args, 0, "the instance"));
+  return print_answer(args, "DELETE", "/v1/instances/" + percent_encode(id), nullptr);
+}
+
+// Without a flag it only shows the defaults. A flag with an empty duration means for ever.
+static Result<int> retention(const Args& args) {
+  constexpr std::string_view kPath = "/pawl/v1/processes/retention";
+  constexpr std::string_view kStatuses[] = {"completed", "failed", "cancelled"};
+  TRY(auto client, client_of(args));
+  TRY(json::Value current, client->call("GET", std::string(kPath)));
+  bool change = false;
+  for (std::string_view name : kStatuses) {
+    if (!args.has(name)) continue;
+    current.object().set(std::string(name), json::Value(args.get(name)));
+    change = true;
+  }
+  if (change) {
+    TRY(current, client->call("PUT", std::string(kPath), &current));
+  }
+  show(args, current, [&] { fmt::print("{}\n", json::print_pretty(current)); });
+  return kDone;
+}
+
 static Result<int> job_types(const Args& args) {
   TRY(auto client, client_of(args));
   TRY(json::Value types, client->call("GET", "/pawl/v1/processes/job-types"));
@@ -201,6 +226,25 @@ static constexpr Command kOperatorCommands[] = {
       {"step", v::text("ID"), "the step (default the first)"},
       {"event", v::number("N"), "with the variables as of this event"}},
      [](const Args& a) { return operate(a, "restart"); }},
+    {"instance compensate",
+     "INSTANCE",
+     "undo the steps that an instance has done, the last one first",
+     {kServer, kToken, kReason},
+     [](const Args& a) { return operate(a, "compensate"); }},
+    {"instance delete",
+     "INSTANCE",
+     "delete an instance that has ended, with its history",
+     {kServer, kToken},
+     instance_delete},
+    {"retention",
+     "",
+     "show or set how long instances stay after their end, unless their definition says it",
+     {kServer,
+      kToken,
+      {"completed", v::text("DURATION"), "completed instances, for example P30D"},
+      {"failed", v::text("DURATION"), "failed instances"},
+      {"cancelled", v::text("DURATION"), "cancelled instances"}},
+     retention},
     {"instance pause",
      "INSTANCE",
      "pause an instance",
@@ -213,7 +257,7 @@ static constexpr Command kOperatorCommands[] = {
      [](const Args& a) { return operate(a, "resume"); }},
     {"bulk",
      "OPERATION",
-     "retry, skip, move, variables, cancel, pause, resume or migrate many instances",
+     "retry, skip, move, variables, cancel, pause, resume, migrate or compensate many instances",
      {kServer,
       kToken,
       kReason,

@@ -167,7 +167,11 @@ static Result<int> start(const Args& args) {
     TRY(instance, wait_until_over(*client, std::string(instance.string_or("id")),
                                   args.seconds("timeout", 60)));
   }
-  show(args, instance, [&] { print_instance(instance); });
+  show(args, instance, [&] {
+    if (instance.find("existing"))
+      fmt::print("the business key has an instance already; nothing was started\n");
+    print_instance(instance);
+  });
   return instance.string_or("status") == "FAILED" ? kFailed : kDone;
 }
 
@@ -176,9 +180,43 @@ static Result<int> signal_it(const Args& args) {
   TRY(std::string step, word(args, 1, "the WAIT step"));
   TRY(json::Object variables, pairs(args.all("var")));
   json::Value body(std::move(variables));
-  return post_to(
-      args, fmt::format("/v1/instances/{}/signals/{}", percent_encode(id), percent_encode(step)),
-      &body, "signalled");
+  return post_to(args,
+                 fmt::format("/v1/instances/{}/signals/{}{}", percent_encode(id),
+                             percent_encode(step), args.has("keep") ? "?keep=true" : ""),
+                 &body, args.has("keep") ? "signalled, or kept for the step" : "signalled");
+}
+
+static Result<int> publish(const Args& args) {
+  TRY(auto client, client_of(args));
+  TRY(std::string name, word(args, 0, "the name of the signal"));
+  TRY(json::Object variables, pairs(args.all("var")));
+  json::Object body;
+  body.add("name", name);
+  body.add("correlationKey", args.get("key"));
+  if (args.has("ttl")) body.add("ttl", args.get("ttl"));
+  body.add("variables", std::move(variables));
+  json::Value request(std::move(body));
+  TRY(json::Value answer, client->call("POST", "/pawl/v1/processes/signals", &request));
+  show(args, answer, [&] {
+    if (answer.find("instanceId"))
+      fmt::print("delivered to {} at {}\n", answer.string_or("instanceId"),
+                 answer.string_or("stepId"));
+    else
+      fmt::print("kept until {}\n", answer.string_or("until"));
+  });
+  return kDone;
+}
+
+static Result<int> signals(const Args& args) {
+  TRY(auto client, client_of(args));
+  TRY(json::Value list, client->call("GET", "/pawl/v1/processes/signals" +
+                                                query({{"name", args.get("name")},
+                                                       {"correlationKey", args.get("key")}})));
+  show(args, list, [&] {
+    print_table(member(list, "items"),
+                {"id", "name", "correlationKey", "at", "until", "variables"});
+  });
+  return kDone;
 }
 
 static Result<int> cancel(const Args& args) {
@@ -243,6 +281,20 @@ static Result<int> instance_history(const Args& args) {
   return kDone;
 }
 
+static Result<int> instance_query(const Args& args) {
+  TRY(auto client, client_of(args));
+  TRY(std::string id, word(args, 0, "the instance"));
+  std::string path = fmt::format("/pawl/v1/processes/instances/{}/queries", percent_encode(id));
+  if (args.words.size() > 1) {
+    TRY(json::Value answer, client->call("GET", path + "/" + percent_encode(args.words[1])));
+    show(args, answer, [&] { fmt::print("{}\n", json::print(member(answer, "value"))); });
+    return kDone;
+  }
+  TRY(json::Value answer, client->call("GET", path));
+  show(args, answer, [&] { print_table(member(answer, "items"), {"name", "value", "error"}); });
+  return kDone;
+}
+
 // Polls five times a second and prints the instance when its JSON differs from the last one.
 static Result<int> instance_watch(const Args& args) {
   TRY(auto client, client_of(args));
@@ -290,7 +342,28 @@ static constexpr Command kProcessCommands[] = {
       {"wait", v::none(), "wait until the instance has ended"},
       {"timeout", v::seconds(), "how long --wait waits (default 60)"}},
      start},
-    {"signal", "INSTANCE STEP", "resume a WAIT step", {kServer, kToken, kVar}, signal_it},
+    {"signal",
+     "INSTANCE STEP",
+     "resume a WAIT step",
+     {kServer, kToken, kVar, {"keep", v::none(), "keep the signal when the step is not open yet"}},
+     signal_it},
+    {"publish",
+     "SIGNAL",
+     "resume the WAIT step that has waited longest for a signal, or keep the signal",
+     {kServer,
+      kToken,
+      kVar,
+      {"key", v::text("KEY"), "correlation key, by default the business key of the instance"},
+      {"ttl", v::text("DURATION"), "how long the signal is kept, as PT1H (default P1D)"}},
+     publish},
+    {"signals",
+     "",
+     "list signals that are kept",
+     {kServer,
+      kToken,
+      {"name", v::text("SIGNAL"), "only with this name"},
+      {"key", v::text("KEY"), "only with this correlation key"}},
+     signals},
     {"cancel", "INSTANCE", "end an instance", {kServer, kToken, kReason}, cancel},
     {"instance list",
      "",
@@ -320,6 +393,11 @@ static constexpr Command kProcessCommands[] = {
      "list the events of an instance",
      {kServer, kToken},
      instance_history},
+    {"instance query",
+     "INSTANCE [NAME]",
+     "evaluate a stored query of an instance's definition, or all of them",
+     {kServer, kToken},
+     instance_query},
     {"instance watch",
      "INSTANCE",
      "print an instance whenever it changes, until it has ended",

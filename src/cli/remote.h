@@ -32,6 +32,7 @@ std::span<const Command> operator_commands();
 std::span<const Command> job_commands();
 std::span<const Command> schedule_commands();
 std::span<const Command> worker_commands();
+std::span<const Command> simulate_commands();
 std::span<const Command> entity_commands();
 std::span<const Command> lifecycle_commands();
 std::span<const Command> world_commands();

@@ -38,7 +38,7 @@ Result<std::unique_ptr<Engine::Parts>> open_parts(EngineOptions options) {
                                 parts->programs(), std::move(shard)));
   // The outbox and the watch hub are connected before the shard starts: start() reports the effects
   // that are open from before, and the clock must hear of them.
-  parts->clock = std::make_unique<Clock>(*parts->shard);
+  parts->clock = std::make_unique<Clock>(*parts->shard, parts->shard->scheduler());
   parts->shard->connect(To::clock, *parts->clock);
   parts->hub = std::make_shared<lifecycle::WatchHub>(*parts->shard);
   if (parts->worlds) parts->worlds->open(*parts->shard, *parts->options.worlds);

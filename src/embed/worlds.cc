@@ -17,7 +17,7 @@ WorldsParts::WorldsParts(const worlds::WorldsOptions& options) {
 }
 
 void WorldsParts::open(Shard& shard, const worlds::WorldsOptions& options) {
-  workers = std::make_unique<Workers>(shard);
+  workers = std::make_unique<Workers>(shard, background);
   worlds::FaceOptions of_face;
   of_face.http_allow = options.http_allow;
   of_face.version = PAWL_VERSION;

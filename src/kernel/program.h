@@ -33,6 +33,8 @@ class ViewRows {
   ViewRows(RowBatch& rows, BytesView program);
   void put(BytesView key, BytesView value);
   void erase(BytesView key);
+  // Erases all rows below the prefix. No frame may put a row there afterwards.
+  void erase_prefix(BytesView prefix);
 
  private:
   RowBatch& rows_;

@@ -88,4 +88,6 @@ void ViewRows::put(BytesView key, BytesView value) { rows_.put({prefix_, key}, v
 
 void ViewRows::erase(BytesView key) { rows_.erase({prefix_, key}); }
 
+void ViewRows::erase_prefix(BytesView prefix) { rows_.erase_prefix({prefix_, prefix}); }
+
 }  // namespace pawl

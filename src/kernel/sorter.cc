@@ -105,6 +105,7 @@ const RowChanges& Sorter::in_order(const RowBatch& batch) {
   order_.reserve(batch.count());
   out_.reserve(batch.count());
   batch.each_change([&](RowKind kind, BytesView key, BytesView value) {
+    if (kind == RowKind::erase_prefix) return out_.add({key, value, kind});
     order_.push_back({0, static_cast<uint32_t>(rows_.size()), false});
     rows_.push_back({key, value, kind});
   });

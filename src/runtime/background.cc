@@ -7,10 +7,15 @@
 #include <cmath>
 #include <condition_variable>
 #include <deque>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/thread.h"
+#include "runtime/monotonic.h"
+#include "runtime/wall_clock.h"
 
 namespace pawl {
 namespace {
@@ -26,8 +31,13 @@ void name_thread(const std::string& name) {
 // another call.
 class ThreadLoop final : public BackgroundLoop {
  public:
-  ThreadLoop(std::string name, Background::Step step)
-      : name_(std::move(name)), step_(std::move(step)), thread_([this] { run(); }) {}
+  enum class Wakes { normally, promptly };
+  ThreadLoop(std::string name, Background::Step step, Wakes wakes)
+      : name_(std::move(name)), step_(std::move(step)), thread_([this, wakes] {
+          name_thread(name_);
+          if (wakes == Wakes::promptly) use_short_time_slices();
+          run();
+        }) {}
   ~ThreadLoop() override {
     {
       std::lock_guard lock(mutex_);
@@ -40,6 +50,7 @@ class ThreadLoop final : public BackgroundLoop {
   void wake() override {
     {
       std::lock_guard lock(mutex_);
+      if (woken_) return;
       woken_ = true;
     }
     changed_.notify_all();
@@ -47,7 +58,6 @@ class ThreadLoop final : public BackgroundLoop {
 
  private:
   void run() {
-    name_thread(name_);
     std::unique_lock lock(mutex_);
     while (!stopping_) {
       woken_ = false;
@@ -216,12 +226,45 @@ class ThreadPool final : public BackgroundPool {
 Time BackgroundThreads::steady_now() const { return steady(); }
 
 std::unique_ptr<BackgroundLoop> BackgroundThreads::loop(std::string name, Step step) {
-  return std::make_unique<ThreadLoop>(std::move(name), std::move(step));
+  return std::make_unique<ThreadLoop>(std::move(name), std::move(step),
+                                      ThreadLoop::Wakes::normally);
+}
+
+std::unique_ptr<BackgroundLoop> BackgroundThreads::prompt_loop(std::string name, Step step) {
+  return std::make_unique<ThreadLoop>(std::move(name), std::move(step),
+                                      ThreadLoop::Wakes::promptly);
 }
 
 std::unique_ptr<BackgroundPool> BackgroundThreads::pool(std::string name, size_t threads,
                                                         size_t max_waiting) {
   return std::make_unique<ThreadPool>(name, threads, max_waiting);
+}
+
+Time BackgroundThreads::wall_now() const { return system_now(); }
+
+unsigned BackgroundThreads::processors() const { return std::thread::hardware_concurrency(); }
+
+int64_t BackgroundThreads::coarse_ms() const { return monotonic_ms(); }
+
+Time BackgroundThreads::processor_time() const {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+bool BackgroundThreads::wait_until(const std::function<bool()>& ready, Time deadline) {
+  while (!ready()) {
+    if (steady() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+Scheduler::Work BackgroundThreads::beside(Work work) {
+  // Shared: the function that waits may be copied.
+  auto running =
+      std::make_shared<std::future<Result<void>>>(std::async(std::launch::async, std::move(work)));
+  return [running] { return running->get(); };
 }
 
 }  // namespace pawl

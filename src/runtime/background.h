@@ -1,7 +1,8 @@
 #pragma once
-// Background work for faces. A face never starts a thread or reads a clock: it asks a Background
-// for a loop or for a pool. The server runs them on threads (BackgroundThreads); the simulator runs
-// them on its own schedule, from its seed.
+// Background work. A face never starts a thread or reads a clock: it asks a Background for a loop
+// or for a pool. The runtime asks a Scheduler, which also has the clocks and the waits that only
+// the runtime needs. The server runs both on threads (BackgroundThreads); the simulator runs them
+// on its own schedule, from its seed.
 
 #include <functional>
 #include <limits>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "base/time.h"
+#include "runtime/ready_signal.h"
 
 namespace pawl {
 
@@ -52,15 +54,48 @@ class Background {
   virtual std::unique_ptr<BackgroundLoop> loop(std::string name, Step step) = 0;
   virtual std::unique_ptr<BackgroundPool> pool(std::string name, size_t threads,
                                                size_t max_waiting) = 0;
+  // For a task of a pool that needs an answer: sleeps until the signal is set. Returns false when
+  // the process ends first, which only happens in the simulator.
+  virtual bool await(ReadySignal& signal) {
+    signal.wait();
+    return true;
+  }
 };
 
-// Background work on threads of this process.
-class BackgroundThreads final : public Background {
+// Everything that a shard needs of the machine beside its storage: threads, clocks and waits.
+class Scheduler : public Background {
+ public:
+  // The system's clock, in nanoseconds since 1970. It may be set, also back.
+  virtual Time wall_now() const = 0;
+  // Milliseconds of a clock that never goes back, in steps of a few of them. Every turn reads it.
+  virtual int64_t coarse_ms() const = 0;
+  // Processor time that the calling thread has used, in nanoseconds.
+  virtual Time processor_time() const = 0;
+  virtual unsigned processors() const = 0;  // how many threads can run at a time
+  // As loop(), for steps that requests wait for: they run promptly also on a busy machine.
+  virtual std::unique_ptr<BackgroundLoop> prompt_loop(std::string name, Step step) = 0;
+  // Returns once `ready` returns true, or false at `deadline` by steady_now(). `ready` is called
+  // again and again, without a lock of the scheduler.
+  virtual bool wait_until(const std::function<bool()>& ready, Time deadline) = 0;
+  // Starts the work and returns a function that waits for its end.
+  using Work = std::function<Result<void>()>;
+  virtual Work beside(Work work) = 0;
+};
+
+// Background work on threads of this process, and the clocks of the system.
+class BackgroundThreads final : public Scheduler {
  public:
   Time steady_now() const override;
   std::unique_ptr<BackgroundLoop> loop(std::string name, Step step) override;
   std::unique_ptr<BackgroundPool> pool(std::string name, size_t threads,
                                        size_t max_waiting) override;
+  Time wall_now() const override;
+  unsigned processors() const override;
+  int64_t coarse_ms() const override;
+  Time processor_time() const override;
+  std::unique_ptr<BackgroundLoop> prompt_loop(std::string name, Step step) override;
+  bool wait_until(const std::function<bool()>& ready, Time deadline) override;
+  Work beside(Work work) override;
 };
 
 }  // namespace pawl

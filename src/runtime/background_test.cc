@@ -164,4 +164,27 @@ TEST(background, a_pool_that_ends_drops_waiting_tasks) {
   EXPECT_EQ(ran, 0);
 }
 
+TEST(scheduler, a_wait_ends_when_its_condition_holds_or_its_deadline_has_come) {
+  BackgroundThreads scheduler;
+  int asked = 0;
+  EXPECT_TRUE(scheduler.wait_until([&] { return ++asked == 3; }, BackgroundLoop::kNever));
+  EXPECT_EQ(asked, 3);
+  const Time began = scheduler.steady_now();
+  EXPECT_FALSE(scheduler.wait_until([] { return false; }, began + 5 * kMillisecond));
+  EXPECT_GE(scheduler.steady_now() - began, 5 * kMillisecond);
+}
+
+TEST(scheduler, work_beside_runs_while_its_caller_goes_on) {
+  BackgroundThreads scheduler;
+  std::latch goes_on(1);
+  Scheduler::Work wait = scheduler.beside([&]() -> Result<void> {
+    goes_on.wait();
+    return fail(Code::invalid, "SEEN", "the result reaches the caller");
+  });
+  goes_on.count_down();
+  auto done = wait();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().reason, "SEEN");
+}
+
 }  // namespace pawl

@@ -1,30 +1,31 @@
 #include "runtime/clock.h"
 
-#include <chrono>
-
 namespace pawl {
 
 // Delay before a failed receipt is retried. The effect stays open until one succeeds.
 static constexpr Time kRetry = kSecond;
 
 void Clock::start() {
-  thread_ = std::thread([this] { loop(); });
+  std::lock_guard lock(mutex_);
+  loop_ = background_.loop("clock", [this] { return step(); });
 }
 
 void Clock::stop() {
-  {
-    std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  std::unique_ptr<BackgroundLoop> ended;  // destroyed without the lock, which its step takes
+  std::lock_guard lock(mutex_);
+  ending_ = true;
+  ended = std::move(loop_);
+}
+
+void Clock::wake() {
+  if (loop_) loop_->wake();
 }
 
 void Clock::opened(const EffectPtr& effect) {
   std::lock_guard lock(mutex_);
   bool first = due_.empty() || effect->due < due_.begin()->first;
   due_.emplace(effect->due, effect->id);
-  if (first) wake_.notify_one();
+  if (first) wake();
 }
 
 void Clock::closed(const Effect& effect) {
@@ -44,21 +45,14 @@ Time Clock::lag() const {
   return due_.empty() ? 0 : std::max<Time>(0, kernel_.now() - due_.begin()->first);
 }
 
-void Clock::loop() {
+Time Clock::step() {
   std::unique_lock lock(mutex_);
-  while (!ending_) {
-    if (due_.empty() || in_flight_ >= kInFlight) {
-      wake_.wait(lock);
-      continue;
-    }
-    Time wait = due_.begin()->first - kernel_.now();
-    if (wait > 0) {
-      // Sleeps a minute at most: the system clock may be set in the meantime.
-      wake_.wait_for(lock, std::chrono::nanoseconds(std::min(wait, 60 * kSecond)));
-      continue;
-    }
+  while (!ending_ && !due_.empty() && in_flight_ < kInFlight) {
+    const Time now = kernel_.now();
+    const Time wait = due_.begin()->first - now;
+    // A minute at most: the system clock may be set in the meantime.
+    if (wait > 0) return background_.steady_now() + std::min(wait, 60 * kSecond);
     std::vector<Entry> ripe;
-    Time now = kernel_.now();
     while (!due_.empty() && due_.begin()->first <= now && in_flight_ < kInFlight) {
       ripe.push_back(std::move(due_.extract(due_.begin()).value()));
       ++in_flight_;
@@ -68,6 +62,7 @@ void Clock::loop() {
       fire(entry);
     lock.lock();
   }
+  return BackgroundLoop::kNever;
 }
 
 void Clock::fire(const Entry& entry) {
@@ -81,7 +76,7 @@ void Clock::fire(const Entry& entry) {
     if (!answer && !answer.error().is(kEffectNotOpen) && !answer.error().is(kStopping) &&
         !answer.error().is(kJournalFailed))
       due_.emplace(kernel_.now() + kRetry, entry.second);
-    wake_.notify_one();
+    wake();
   });
 }
 

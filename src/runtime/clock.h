@@ -2,18 +2,18 @@
 // The clock settles timer effects when they are due. It keeps them in memory only: a start rebuilds
 // the set from the open effects.
 
-#include <condition_variable>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "kernel/access.h"
+#include "runtime/background.h"
 
 namespace pawl {
 
 class Clock final : public Outbox {
  public:
-  explicit Clock(KernelAccess& kernel) : kernel_(kernel) {}
+  // Both must outlive the clock.
+  Clock(KernelAccess& kernel, Background& background) : kernel_(kernel), background_(background) {}
   ~Clock() override { stop(); }
   void start();
   void stop();
@@ -29,16 +29,17 @@ class Clock final : public Outbox {
   // Receipts in flight at once; more would fill the kernel's queue.
   static constexpr size_t kInFlight = 10'000;
   using Entry = std::pair<Time, std::string>;
-  void loop();
+  Time step();
+  void wake();  // the caller holds mutex_
   void fire(const Entry& entry);
 
   KernelAccess& kernel_;
+  Background& background_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
   std::set<Entry> due_;
   size_t in_flight_ = 0;
   bool ending_ = false;
-  std::thread thread_;
+  std::unique_ptr<BackgroundLoop> loop_;  // null before start() and after stop()
 };
 
 }  // namespace pawl

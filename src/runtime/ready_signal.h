@@ -13,6 +13,7 @@ class ReadySignal {
  public:
   void set();
   void wait();
+  bool is_set() const { return state_.load(std::memory_order_acquire) == done; }
   bool wait_until(std::chrono::steady_clock::time_point when);  // false: not set by then
 
  private:

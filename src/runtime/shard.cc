@@ -2,26 +2,20 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <future>
-
 #include "base/limits.h"
-#include "base/thread.h"
 #include "kernel/once.h"
-#include "runtime/monotonic.h"
 
 namespace pawl {
 
 // How far the rows may lag behind the journal. Lag saves work: of several changes to one row only
 // the last is written, and an effect that opens and closes within the lag is never written.
 static constexpr size_t kTailBytes = 16 << 20;
-static constexpr std::chrono::milliseconds kTailAge{100};
+static constexpr Time kTailAge = 100 * kMillisecond;
 
 // Delay before a failed delivery to a cell is retried.
-static constexpr std::chrono::milliseconds kRedeliver{500};
+static constexpr Time kRedeliver = 500 * kMillisecond;
 
 // If an append takes less than this many seconds, the submitting thread commits by itself: waking
 // the committer thread would cost more. The second value applies when no other input is in flight.
@@ -84,27 +78,34 @@ Result<std::unique_ptr<Shard>> Shard::open(std::unique_ptr<Journal> journal,
                                            ShardOptions options) {
   if (!options.dice) options.dice = system_dice;
   if (options.cache_bytes == 0) options.cache_bytes = default_cache_bytes();
-  Beside beside = [](Task work) {
-    auto running = std::make_shared<std::future<Result<void>>>(
-        std::async(std::launch::async, std::move(work)));
-    return Task([running] { return running->get(); });
-  };
+  std::unique_ptr<Scheduler> own;
+  if (!options.scheduler) {
+    own = std::make_unique<BackgroundThreads>();
+    options.scheduler = own.get();
+  }
+  Scheduler& scheduler = *options.scheduler;
+  Beside beside = [&scheduler](Task work) { return scheduler.beside(std::move(work)); };
   TRY(Replayed replayed, replay(*journal, *rows, programs, options.progress, beside));
   if (!options.clock) {
-    auto clock = std::make_shared<WallClock>();
+    // Shared by the two functions of the options.
+    auto clock = std::make_shared<WallClock>(
+        WallClock::Sources{[&scheduler] { return scheduler.wall_now(); },
+                           [&scheduler] { return scheduler.steady_now(); }});
     clock->not_before(replayed.last_time);
     options.clock = [clock] { return clock->now(); };
     options.clock_behind = [clock] { return clock->behind(); };
   }
   TRY(auto quarantine, Quarantine::open(options.quarantine_folder, options.clock()));
   return std::unique_ptr<Shard>(new Shard(std::move(journal), std::move(rows), std::move(programs),
-                                          std::move(options), replayed, std::move(quarantine)));
+                                          std::move(options), replayed, std::move(quarantine),
+                                          std::move(own)));
 }
 
 Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
              std::vector<const Program*> programs, ShardOptions options, Replayed replayed,
-             std::unique_ptr<Quarantine> quarantine)
-    : journal_(std::move(journal)),
+             std::unique_ptr<Quarantine> quarantine, std::unique_ptr<Scheduler> own_scheduler)
+    : own_scheduler_(std::move(own_scheduler)),
+      journal_(std::move(journal)),
       rows_(std::move(rows)),
       options_(std::move(options)),
       replayed_(replayed),
@@ -116,7 +117,7 @@ Shard::Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
           cache_, [this] { return snapshot(); }, programs_, replayed.last),
       committer_(*journal_, *rows_, cache_, replayed.link),
       quarantine_(std::move(quarantine)),
-      queue_(options_.tenant_queued_inputs, std::thread::hardware_concurrency()),
+      queue_(options_.tenant_queued_inputs, scheduler().processors()),
       durable_(replayed.last) {
   kernel_.limit_open_turns(options_.tenant_open_turns);
   kernel_.tick(replayed.last_time);  // time never goes back, not even over a restart
@@ -127,10 +128,11 @@ Shard::~Shard() { stop(0); }
 void Shard::connect(To to, Outbox& outbox) { outboxes_[static_cast<size_t>(to)] = &outbox; }
 
 Result<void> Shard::start() {
+  // The threads that keep the processors busy wait for the committer's flush.
+  committer_loop_ = scheduler().prompt_loop("committer", [this] { return commit_step(); });
+  driver_loop_ = scheduler().loop("driver", [this] { return drive_step(); });
+  applier_loop_ = scheduler().loop("applier", [this] { return apply_step(); });
   accepting_ = true;
-  committer_thread_ = std::thread([this] { commit_loop(); });
-  driver_thread_ = std::thread([this] { drive_rest(); });
-  applier_thread_ = std::thread([this] { apply_loop(); });
   std::vector<EffectPtr> cells;
   ReadSnapshot open = snapshot();
   Result<void> decoded;
@@ -157,13 +159,12 @@ Result<void> Shard::start() {
 }
 
 void Shard::stop(Time grace) {
-  if (!committer_thread_.joinable()) return;
+  if (!committer_loop_ || std::exchange(stopped_, true)) return;
   bool was = accepting_.exchange(false);
   auto drained = [&] { return in_flight_.load() == 0; };
   if (was) {
-    auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(grace);
-    while (!drained() && open_turns_ > 0 && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    scheduler().wait_until([&] { return drained() || open_turns_ == 0; },
+                           scheduler().steady_now() + grace);
     Error why{
         Code::unavailable, std::string(kStopping.name), "the server is stopping: retry", {}, true};
     {
@@ -171,22 +172,30 @@ void Shard::stop(Time grace) {
       queue_.stop_pacing();
     }
     enqueue({{}, {}, [why](Kernel& kernel) { kernel.abandon_all(why); }});
-    auto last = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!drained() && std::chrono::steady_clock::now() < last)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    scheduler().wait_until(drained, scheduler().steady_now() + 30 * kSecond);
   }
+  end_loops();
+  // A failed flush only makes the next replay longer. It is not tried when the disk is full.
+  if (healthy()) (void)rows_->flush().has_value();
+}
+
+// Waits until the committer and the driver have nothing left to do. They are destroyed with the
+// shard: until then late threads may wake them.
+void Shard::end_loops() {
   {
     std::scoped_lock lock(group_mutex_, queue_mutex_);
     ending_ = true;
   }
-  group_ready_.notify_all();
-  take_over_.notify_all();
-  committer_thread_.join();
-  driver_thread_.join();
-  apply_wake_.notify_all();
-  applier_thread_.join();
-  // A failed flush only makes the next replay longer. It is not tried when the disk is full.
-  if (healthy()) (void)rows_->flush().has_value();
+  driver_loop_->wake();
+  committer_loop_->wake();
+  scheduler().wait_until(
+      [this] {
+        std::scoped_lock lock(group_mutex_, queue_mutex_);
+        return !committing_ && groups_.empty() && !handed_over_ && !driver_drives_;
+      },
+      BackgroundLoop::kNever);
+  if (committer_.waiting_bytes() > 0)
+    if (auto done = committer_.apply(); !done && healthy()) fail_all({}, done.error());
 }
 
 bool Shard::accept(Input& input, Reply& reply, bool own) {
@@ -247,7 +256,7 @@ void Shard::post(Input input, Reply reply) {
 
 void Shard::push(Item item) {
   std::lock_guard lock(queue_mutex_);
-  queue_.push(std::move(item), monotonic_ms());
+  queue_.push(std::move(item), scheduler().coarse_ms());
 }
 
 void Shard::enqueue(Item item) {
@@ -282,7 +291,7 @@ void Shard::hand_over(Group group, Share share, Wake wake) {
     shares_.push_back(share);
     if (committing_) return;  // the committing thread checks again when it is done
   }
-  if (wake == Wake::committer) group_ready_.notify_one();
+  if (wake == Wake::committer) committer_loop_->wake();
 }
 
 void Shard::wake_committer() {
@@ -290,19 +299,14 @@ void Shard::wake_committer() {
     std::lock_guard lock(group_mutex_);
     if (groups_.empty() || committing_) return;
   }
-  group_ready_.notify_one();
+  committer_loop_->wake();
 }
 
-void Shard::commit_loop() {
-  // Asks the scheduler for a prompt wake-up: the threads that keep the processors busy wait for
-  // this thread's flush.
-  use_short_time_slices();
+Time Shard::commit_step() {
   std::unique_lock lock(group_mutex_);
-  while (true) {
-    group_ready_.wait(lock, [&] { return !committing_ && (!groups_.empty() || ending_); });
-    if (groups_.empty()) return;
+  while (!committing_ && !groups_.empty())
     commit_taken(lock);
-  }
+  return BackgroundLoop::kNever;
 }
 
 // Commits once on a thread that has other things to do. Groups that arrive meanwhile are left to
@@ -311,9 +315,9 @@ void Shard::commit_here() {
   std::unique_lock lock(group_mutex_);
   if (committing_ || groups_.empty()) return;
   commit_taken(lock);
-  if (groups_.empty() && !ending_) return;
+  if (groups_.empty()) return;
   lock.unlock();
-  group_ready_.notify_one();
+  committer_loop_->wake();
 }
 
 void Shard::commit_taken(std::unique_lock<std::mutex>& lock) {
@@ -322,12 +326,12 @@ void Shard::commit_taken(std::unique_lock<std::mutex>& lock) {
   taken_shares_.swap(shares_);
   std::optional<Error> failed = failed_;
   lock.unlock();
-  const auto begin = std::chrono::steady_clock::now();
+  const Time begin = scheduler().steady_now();
   if (failed)
     fail_all(taken_, *failed);
   else
     commit(taken_);
-  rest_after_commit(std::chrono::steady_clock::now() - begin);
+  rest_after_commit(scheduler().steady_now() - begin);
   taken_.clear();
   finish(taken_shares_);
   taken_shares_.clear();
@@ -335,28 +339,29 @@ void Shard::commit_taken(std::unique_lock<std::mutex>& lock) {
   committing_ = false;
 }
 
+static double seconds(Time t) { return static_cast<double>(t) * 1e-9; }
+
 void Shard::commit(std::vector<Group>& groups) {
-  using Clock = std::chrono::steady_clock;
   CommitTimes times;
   for (const Group& group : groups) {
     times.frames += group.frames.size();
     times.bytes += group.bytes;
     times.answers += group.answers.size();
   }
-  auto begin = Clock::now();
+  const Time begin = scheduler().steady_now();
   if (auto done = committer_.append(groups); !done) return fail_all(groups, done.error());
-  auto appended = Clock::now();
+  const Time appended = scheduler().steady_now();
   if (times.frames) {
     committer_.publish(groups);
     durable_.store(committer_.published(), std::memory_order_release);
-    if (committer_.waiting_bytes() > kTailBytes) apply_wake_.notify_one();
+    if (committer_.waiting_bytes() > kTailBytes) applier_loop_->wake();
     frames_.fetch_add(times.frames, std::memory_order_relaxed);
     groups_done_.fetch_add(1, std::memory_order_relaxed);
-    times.append = std::chrono::duration<double>(appended - begin).count();
+    times.append = seconds(appended - begin);
     append_seconds_.store(
         append_seconds_.load(std::memory_order_relaxed) * 0.9 + times.append * 0.1,
         std::memory_order_relaxed);
-    times.apply = std::chrono::duration<double>(Clock::now() - appended).count();
+    times.apply = seconds(scheduler().steady_now() - appended);
   }
   if (options_.committed) options_.committed(times);
   release_group(groups);
@@ -368,20 +373,34 @@ ReadSnapshot Shard::snapshot() const {
   return ReadSnapshot(rows_->snapshot());
 }
 
-void Shard::apply_loop() {
-  std::unique_lock lock(group_mutex_);
-  while (!ending_ || committer_.waiting_bytes() > 0) {
-    if (!ending_) apply_wake_.wait_for(lock, kTailAge);
-    if (!ending_) deliver_again(lock);
-    lock.unlock();
-    auto done = committer_.apply();
-    lock.lock();
-    if (!done && !failed_) {
-      lock.unlock();
-      fail_all({}, done.error());
-      return;
-    }
+// Sleeps while nothing waits: an idle server does nothing, and simulated days pass quickly.
+Time Shard::apply_step() {
+  if (std::exchange(applier_slept_, false)) return scheduler().steady_now() + kTailAge;
+  bool deliveries = false;
+  {
+    std::unique_lock lock(group_mutex_);
+    if (ending_) return BackgroundLoop::kNever;
+    deliver_again(lock);
+    deliveries = !undelivered_.empty();
   }
+  if (auto done = committer_.apply(); !done && healthy()) {
+    fail_all({}, done.error());
+    return BackgroundLoop::kNever;
+  }
+  if (deliveries) return scheduler().steady_now() + kTailAge;
+  applier_sleeps_.store(true);
+  // A commit publishes first and looks at the mark then. One of the two sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (committer_.waiting_bytes() > 0 && applier_sleeps_.exchange(false))
+    return scheduler().steady_now() + kTailAge;
+  applier_slept_ = true;
+  return BackgroundLoop::kNever;
+}
+
+void Shard::wake_applier() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (applier_sleeps_.load(std::memory_order_relaxed) && applier_sleeps_.exchange(false))
+    applier_loop_->wake();
 }
 
 void Shard::release_group(std::vector<Group>& groups) {
@@ -420,6 +439,7 @@ void Shard::release_group(std::vector<Group>& groups) {
     if (told[to]) outboxes_[to]->flushed();
   for (const EffectPtr& effect : cells)
     deliver(effect);
+  wake_applier();
 }
 
 // Delivers an effect to a cell. The turn that takes the delivery also closes the effect, so it
@@ -435,13 +455,14 @@ void Shard::deliver(const EffectPtr& effect) {
         !accepting_)
       return;
     std::lock_guard lock(group_mutex_);
-    undelivered_.push_back({std::chrono::steady_clock::now() + kRedeliver, effect});
+    undelivered_.push_back({scheduler().steady_now() + kRedeliver, effect});
+    wake_applier();
   };
   if (accept(input, reply, true)) take_in(std::move(input), std::move(reply));
 }
 
 void Shard::deliver_again(std::unique_lock<std::mutex>& lock) {
-  while (!undelivered_.empty() && undelivered_.front().first <= std::chrono::steady_clock::now()) {
+  while (!undelivered_.empty() && undelivered_.front().first <= scheduler().steady_now()) {
     EffectPtr effect = std::move(undelivered_.front().second);
     undelivered_.pop_front();
     lock.unlock();

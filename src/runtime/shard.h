@@ -1,20 +1,18 @@
 #pragma once
-// A shard is one kernel with its journal, its rows and its threads. The thread that submits an
-// input drives the kernel while there are inputs. If it may wait, it also makes them durable;
-// otherwise a committer thread does, and then releases replies and effects. See
+// A shard is one kernel with its journal, its rows and its loops, which a Scheduler runs. The
+// thread that submits an input drives the kernel while there are inputs. If it may wait, it also
+// makes them durable; otherwise a committer thread does, and then releases replies and effects. See
 // docs/decisions/0001-who-drives.md.
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 
 #include "kernel/access.h"
 #include "kernel/commit.h"
 #include "kernel/kernel.h"
 #include "kernel/replay.h"
+#include "runtime/background.h"
 #include "runtime/input_queue.h"
 #include "runtime/quarantine.h"
 #include "runtime/wall_clock.h"
@@ -30,8 +28,9 @@ struct ShardOptions {
   // Further inputs are refused with `exhausted`. 0: no limit but that of all tenants together.
   size_t tenant_queued_inputs = 0;
   size_t tenant_open_turns = 0;
-  std::function<Time()> clock{};                        // default: a WallClock
-  std::function<Time()> clock_behind{};                 // set together with the default clock
+  Scheduler* scheduler = nullptr;        // must outlive the shard; null: threads of its own
+  std::function<Time()> clock{};         // default: a WallClock over the scheduler's clocks
+  std::function<Time()> clock_behind{};  // set together with the default clock
   std::function<std::array<uint64_t, 2>()> dice{};      // default: the system's random source
   Progress progress{};                                  // progress of the replay at start
   std::function<void(const CommitTimes&)> committed{};  // after each flush, for metrics
@@ -106,6 +105,7 @@ class Shard final : public KernelAccess {
   ShardStats stats() const;
   const Replayed& replayed() const { return replayed_; }
   const Journal& journal() const { return *journal_; }
+  Scheduler& scheduler() const { return *options_.scheduler; }
   // Writes a copy of the rows from which a later start can begin. Inputs keep running.
   Result<Seq> checkpoint(const std::string& folder);
   // Erases recorded answers of Idempotency-Keys that are older than a day.
@@ -119,7 +119,7 @@ class Shard final : public KernelAccess {
 
   Shard(std::unique_ptr<Journal> journal, std::unique_ptr<Rows> rows,
         std::vector<const Program*> programs, ShardOptions options, Replayed replayed,
-        std::unique_ptr<Quarantine> quarantine);
+        std::unique_ptr<Quarantine> quarantine, std::unique_ptr<Scheduler> own_scheduler);
 
   enum class Wake { committer, nobody };
   bool accept(Input& input, Reply& reply, bool own = false);  // false: the input was refused
@@ -132,7 +132,7 @@ class Shard final : public KernelAccess {
   bool begin_drive();
   void leave_paced(int64_t now_ms);
   // Makes a lane rest whose large frames made a commit long.
-  void rest_after_commit(std::chrono::nanoseconds took);
+  void rest_after_commit(Time took);
   void drive(size_t budget, Wake wake);
   // Takes the next slice. False: nothing may run now, and this thread no longer drives.
   bool next_slice(InputQueue::Slice& slice, size_t done, size_t budget);
@@ -145,20 +145,23 @@ class Shard final : public KernelAccess {
   // The groups that ended these inputs are committed: inputs that were paced may run.
   void finish(std::span<const Share> shares);
   void run(Item& item);
-  void drive_rest();  // body of the driver thread, which takes over from busy submitters
+  Time drive_step();  // step of the driver, which takes over from busy submitters
   // `share` is of the inputs that ended in the group.
   void hand_over(Group group, Share share, Wake wake);
   void wake_committer();
-  void commit_loop();
+  Time commit_step();
   void commit_here();
   void commit_taken(std::unique_lock<std::mutex>& lock);
   void commit(std::vector<Group>& groups);
   void release_group(std::vector<Group>& groups);
   void deliver(const EffectPtr& effect);
   void deliver_again(std::unique_lock<std::mutex>& lock);
-  void apply_loop();
+  Time apply_step();
+  void wake_applier();
+  void end_loops();
   void fail_all(std::span<Group> groups, const Error& why);
 
+  std::unique_ptr<Scheduler> own_scheduler_;  // null: options_.scheduler belongs to the caller
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Rows> rows_;
   ShardOptions options_;
@@ -172,10 +175,10 @@ class Shard final : public KernelAccess {
   std::atomic<int64_t> turn_began_ms_{0};  // monotonic; 0: no turn runs
 
   mutable std::mutex queue_mutex_;
-  std::condition_variable take_over_;
   InputQueue queue_;
   bool driving_ = false, handed_over_ = false;
-  bool paced_ = false;  // inputs wait although no thread drives: their lanes are paced
+  bool driver_drives_ = false;  // the driver, and not a submitter
+  bool paced_ = false;          // inputs wait although no thread drives: their lanes are paced
   std::atomic<size_t> in_flight_{0};
   std::atomic<size_t> open_turns_{0};
   std::atomic<uint64_t> refused_open_turns_{0}, refused_queued_{0};
@@ -183,22 +186,24 @@ class Shard final : public KernelAccess {
   std::atomic<bool> accepting_{false};
 
   mutable std::mutex group_mutex_;
-  std::condition_variable group_ready_;
   std::vector<Group> groups_, taken_;
   std::vector<Share> shares_, taken_shares_;  // of the groups
   bool committing_ = false;                   // a thread is using `taken_`
   bool ending_ = false;
+  bool stopped_ = false;  // stop() was called
   std::optional<Error> failed_;
-  std::deque<std::pair<std::chrono::steady_clock::time_point, EffectPtr>>
-      undelivered_;  // with group_mutex_
+  // When to deliver again, by the steady clock.
+  std::deque<std::pair<Time, EffectPtr>> undelivered_;
 
   std::atomic<Seq> durable_;
   std::atomic<double> append_seconds_{0};  // moving average
-  std::condition_variable apply_wake_;     // with group_mutex_
   mutable std::mutex watch_mutex_;
   std::vector<std::pair<uint64_t, Watcher>> watchers_;
   uint64_t next_watcher_ = 1;
-  std::thread committer_thread_, driver_thread_, applier_thread_;
+  // Null before start(). The last members: they end before the others.
+  std::atomic<bool> applier_sleeps_{false};  // until the next commit wakes it
+  bool applier_slept_ = false;               // of the applier's loop alone
+  std::unique_ptr<BackgroundLoop> committer_loop_, driver_loop_, applier_loop_;
 };
 
 // The system's random source, for code that constructs shards.

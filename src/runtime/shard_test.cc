@@ -179,8 +179,8 @@ TEST(shard, open_effects_are_offered_again_after_a_restart) {
     return true;
   }));
   auto shard = *Shard::open(std::move(copy), std::make_unique<MemoryRows>(), {&tally});
-  Clock clock(*shard);
-  Workers workers(*shard);
+  Clock clock(*shard, shard->scheduler());
+  Workers workers(*shard, shard->scheduler());
   shard->connect(To::clock, clock);
   shard->connect(To::worker, workers);
   ASSERT_TRUE(shard->start());

@@ -2,14 +2,13 @@
 // input runs under watch: whether the kernel makes progress, and which effect a turn settles.
 
 #include "base/limits.h"
-#include "runtime/monotonic.h"
 #include "runtime/shard.h"
 
 namespace pawl {
 
 // A slice ends after this time when further inputs wait; the second while lanes are paced.
-static constexpr std::chrono::microseconds kSliceTime{1000};
-static constexpr std::chrono::microseconds kPacedSliceTime{250};
+static constexpr Time kSliceTime = 1000 * kMicrosecond;
+static constexpr Time kPacedSliceTime = 250 * kMicrosecond;
 
 // What an input costs on its way through the pipeline: its turn, its commit and its reply. While
 // lanes are paced, a tenant may have as many inputs under way as take as long as one append.
@@ -22,7 +21,7 @@ static constexpr size_t kLargeCommit = 256 * 1024;
 bool Shard::begin_drive() {
   std::lock_guard lock(queue_mutex_);
   if (driving_) return false;
-  const int64_t now_ms = monotonic_ms();
+  const int64_t now_ms = scheduler().coarse_ms();
   if (!queue_.serves(now_ms)) {
     leave_paced(now_ms);
     return false;
@@ -33,23 +32,17 @@ bool Shard::begin_drive() {
 // Inputs that are left wait until a commit or the end of a rest lets their lanes go on.
 void Shard::leave_paced(int64_t now_ms) {
   paced_ = !queue_.empty();
-  if (paced_ && queue_.rests_until(now_ms)) take_over_.notify_one();
-}
-
-// Processor time of this thread. Time in which another thread had the processor does not count.
-static int64_t thread_time_us() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return t.tv_sec * 1'000'000 + t.tv_nsec / 1000;
+  if (paced_ && queue_.rests_until(now_ms)) driver_loop_->wake();
 }
 
 size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
   const size_t first = slice.next;
   slice.transport_us = 0;
   size_t handed_over = first;
-  const auto limit = slice.paced ? kPacedSliceTime : kSliceTime;
-  auto begin = std::chrono::steady_clock::now();
-  const int64_t worked_us = slice.paced ? thread_time_us() : 0;
+  const Time limit = slice.paced ? kPacedSliceTime : kSliceTime;
+  const Time begin = scheduler().steady_now();
+  // Time in which another thread had the processor does not count.
+  const Time worked = slice.paced ? scheduler().processor_time() : 0;
   while (slice.next < slice.end) {
     Item& item = slice.items[slice.next++];
     slice.transport_us += item.transport_us;
@@ -59,13 +52,13 @@ size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
       hand_over(kernel_.take(), {slice.lane, slice.next - handed_over}, wake);
       handed_over = slice.next;
     }
-    if (queue_.others_wait() && std::chrono::steady_clock::now() - begin > limit) break;
+    if (queue_.others_wait() && scheduler().steady_now() - begin > limit) break;
   }
   turn_began_ms_.store(0, std::memory_order_relaxed);
   const size_t ran = slice.next - first;
-  const auto took = std::chrono::steady_clock::now() - begin;
-  slice.took_us = slice.paced ? thread_time_us() - worked_us : 0;
-  if (options_.drove) options_.drove(std::chrono::duration<double>(took).count(), ran);
+  const Time took = scheduler().steady_now() - begin;
+  slice.took_us = slice.paced ? (scheduler().processor_time() - worked) / kMicrosecond : 0;
+  if (options_.drove) options_.drove(static_cast<double>(took) * 1e-9, ran);
   turns_.fetch_add(ran, std::memory_order_relaxed);
   open_turns_.store(kernel_.open_turns(), std::memory_order_relaxed);
   refused_open_turns_.store(kernel_.refused_open_turns(), std::memory_order_relaxed);
@@ -79,7 +72,7 @@ size_t Shard::run_slice(InputQueue::Slice& slice, Wake wake) {
 
 bool Shard::next_slice(InputQueue::Slice& slice, size_t done, size_t budget) {
   std::lock_guard lock(queue_mutex_);
-  const int64_t now_ms = monotonic_ms();
+  const int64_t now_ms = scheduler().coarse_ms();
   if (slice.lane) {
     queue_.took(*slice.lane, slice.took_us, now_ms);
     if (slice.paced) queue_.carried(*slice.lane, slice.transport_us, now_ms);
@@ -92,7 +85,7 @@ bool Shard::next_slice(InputQueue::Slice& slice, size_t done, size_t budget) {
   }
   if (done >= budget) {
     handed_over_ = true;
-    take_over_.notify_one();
+    driver_loop_->wake();
     return false;
   }
   queue_.take(slice, now_ms);
@@ -108,35 +101,37 @@ void Shard::drive(size_t budget, Wake wake) {
   }
 }
 
-void Shard::drive_rest() {
-  while (true) {
-    {
-      std::unique_lock lock(queue_mutex_);
-      while (!handed_over_ && !ending_) {
-        const int64_t now_ms = monotonic_ms();
-        const int64_t rested_ms = paced_ ? queue_.rests_until(now_ms) : 0;
-        if (rested_ms)
-          take_over_.wait_for(lock, std::chrono::milliseconds(rested_ms - now_ms));
-        else
-          take_over_.wait(lock);
-        if (paced_ && !driving_ && queue_.serves(monotonic_ms())) driving_ = handed_over_ = true;
-      }
-      if (!handed_over_) return;
-      handed_over_ = false;
+Time Shard::drive_step() {
+  {
+    std::lock_guard lock(queue_mutex_);
+    const int64_t now_ms = scheduler().coarse_ms();
+    if (!handed_over_ && paced_ && !driving_ && queue_.serves(now_ms))
+      driving_ = handed_over_ = true;
+    if (!handed_over_) {
+      const int64_t rested_ms = paced_ ? queue_.rests_until(now_ms) : 0;
+      if (!rested_ms) return BackgroundLoop::kNever;
+      return scheduler().steady_now() + (rested_ms - now_ms) * kMillisecond;
     }
-    drive(~size_t{0}, Wake::committer);
+    handed_over_ = false;
+    driver_drives_ = true;
   }
+  drive(~size_t{0}, Wake::committer);
+  {
+    std::lock_guard lock(queue_mutex_);
+    driver_drives_ = false;
+  }
+  return scheduler().steady_now();  // looks again at once: a rest may have begun
 }
 
-void Shard::rest_after_commit(std::chrono::nanoseconds took) {
+void Shard::rest_after_commit(Time took) {
   size_t bytes = 0;
   for (const Share& share : taken_shares_)
     bytes += share.bytes;
   if (bytes < kLargeCommit) return;
-  const int64_t took_us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+  const int64_t took_us = took / kMicrosecond;
   std::lock_guard lock(queue_mutex_);
   for (const Share& share : taken_shares_)
-    if (share.bytes > bytes / 2) queue_.took(*share.lane, took_us, monotonic_ms());
+    if (share.bytes > bytes / 2) queue_.took(*share.lane, took_us, scheduler().coarse_ms());
 }
 
 void Shard::finish(std::span<const Share> shares) {
@@ -146,14 +141,14 @@ void Shard::finish(std::span<const Share> shares) {
       queue_.finished(*share.lane, share.inputs);
     queue_.set_window(
         static_cast<size_t>(append_seconds_.load(std::memory_order_relaxed) / kInputSeconds));
-    if (!paced_ || driving_ || !queue_.serves(monotonic_ms())) return;
+    if (!paced_ || driving_ || !queue_.serves(scheduler().coarse_ms())) return;
     driving_ = true;
   }
   drive(kDriveBudget, Wake::committer);
 }
 
 void Shard::run(Item& item) {
-  turn_began_ms_.store(monotonic_ms(), std::memory_order_relaxed);
+  turn_began_ms_.store(scheduler().coarse_ms(), std::memory_order_relaxed);
   if (item.special) return item.special(kernel_);
   const bool settles = !item.input.settles.empty();
   // An answer is counted when its group is released, so every input needs one.
@@ -172,7 +167,7 @@ void Shard::run(Item& item) {
 
 Result<void> Shard::progressing(Time limit) const {
   const int64_t began = turn_began_ms_.load(std::memory_order_relaxed);
-  const int64_t ran_ms = began == 0 ? 0 : monotonic_ms() - began;
+  const int64_t ran_ms = began == 0 ? 0 : scheduler().coarse_ms() - began;
   if (ran_ms <= limit / kMillisecond) return {};
   return fail(Code::unavailable, "NO_PROGRESS",
               "one turn has been running for " + std::to_string(ran_ms / 1000) + " seconds");
@@ -190,21 +185,19 @@ Result<void> Shard::release(std::string_view effect_id) {
   Outbox* outbox = outboxes_[static_cast<size_t>(effect->to)];
   if (!outbox) return {};
   // An outbox is called by one thread at a time: the one that commits.
-  std::unique_lock lock(group_mutex_);
-  while (committing_) {
-    // Not a wait for group_ready_: that could take the wake-up of the committer thread.
-    lock.unlock();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    lock.lock();
-  }
-  committing_ = true;
-  lock.unlock();
+  scheduler().wait_until(
+      [this] {
+        std::lock_guard lock(group_mutex_);
+        return !std::exchange(committing_, true);
+      },
+      BackgroundLoop::kNever);
   outbox->opened(effect);
   outbox->flushed();
-  lock.lock();
-  committing_ = false;
-  lock.unlock();
-  group_ready_.notify_all();
+  {
+    std::lock_guard lock(group_mutex_);
+    committing_ = false;
+  }
+  committer_loop_->wake();
   return {};
 }
 

@@ -61,8 +61,8 @@ struct Host {
     journal = j.get();
     shard =
         *Shard::open(std::move(j), std::make_unique<MemoryRows>(), {&tally}, std::move(options));
-    clock = std::make_unique<Clock>(*shard);
-    workers = std::make_unique<Workers>(*shard);
+    clock = std::make_unique<Clock>(*shard, shard->scheduler());
+    workers = std::make_unique<Workers>(*shard, shard->scheduler());
     shard->connect(To::clock, *clock);
     shard->connect(To::worker, *workers);
     if (started) start();

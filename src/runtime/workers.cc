@@ -1,32 +1,32 @@
 #include "runtime/workers.h"
 
-#include <chrono>
 #include <queue>
 #include <unordered_set>
 
 namespace pawl {
 
-// The thread ends leases, offers jobs whose time has come, and ends polls that have waited long
+// The loop ends leases, offers jobs whose time has come, and ends polls that have waited long
 // enough.
 void Workers::start() {
-  thread_ = std::thread([this] { loop(); });
+  std::lock_guard lock(mutex_);
+  loop_ = background_.loop("workers", [this] { return step(); });
 }
 
 void Workers::stop() {
   std::vector<Ready> ready;
+  std::unique_ptr<BackgroundLoop> ended;  // destroyed without the lock, which its step takes
   {
     std::lock_guard lock(mutex_);
-    // From now on poll() answers at once and the thread ends after its next look.
+    // From now on poll() answers at once.
     ending_ = true;
+    ended = std::move(loop_);
     for (auto& [id, waiting] : waiting_) {
       settle(*waiting);
       ready.push_back({waiting, {}});
     }
     waiting_.clear();
   }
-  wake_up_.notify_all();
   tell(ready);
-  if (thread_.joinable()) thread_.join();
 }
 
 Workers::Queue& Workers::queue(const Name& name) {
@@ -521,16 +521,16 @@ uint64_t Workers::leases_expired() const {
   return expired_;
 }
 
-// The thread sleeps until the earliest known time, so only an earlier time needs to wake it.
+// The loop waits until the earliest known time, so only an earlier time needs to wake it.
 void Workers::wake_by(Time when) {
   if (when >= next_wake_) return;
   next_wake_ = when;
-  wake_up_.notify_one();
+  if (loop_) loop_->wake();
 }
 
-// Wakes at the earliest end of a lease, a hold or a poll's wait. After answers were sent without
-// the lock, everything is looked at again.
-void Workers::loop() {
+// Returns the earliest end of a lease, a hold or a poll's wait. After answers were sent without the
+// lock, everything is looked at again.
+Time Workers::step() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
     Time now = kernel_.now();
@@ -562,13 +562,12 @@ void Workers::loop() {
     next_wake_ = INT64_MAX;
     if (!times_.empty()) next_wake_ = times_.begin()->first;
     if (!deadlines_.empty()) next_wake_ = std::min(next_wake_, deadlines_.begin()->first);
-    if (next_wake_ == INT64_MAX)
-      wake_up_.wait(lock);
-    else
-      // The times are of the kernel's clock, which may be set, and this wait is not: so the clock
-      // is read again once a minute.
-      wake_up_.wait_for(lock, std::chrono::nanoseconds(std::min(next_wake_ - now, 60 * kSecond)));
+    if (next_wake_ == INT64_MAX) return BackgroundLoop::kNever;
+    // The times are of the kernel's clock, which may be set, and this wait is not: so the clock is
+    // read again once a minute.
+    return background_.steady_now() + std::min(next_wake_ - now, 60 * kSecond);
   }
+  return BackgroundLoop::kNever;
 }
 
 }  // namespace pawl

@@ -2,18 +2,17 @@
 // Workers keeps track of which open effects are offered, leased or held back, by tenant and queue.
 // All of it is in memory and rebuilt at start; leases are promises, not frames.
 
-#include <condition_variable>
 #include <deque>
 #include <list>
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <unordered_map>
 
 #include "base/memory_budget.h"
 #include "kernel/access.h"
 #include "kernel/work_queue.h"
+#include "runtime/background.h"
 
 namespace pawl {
 
@@ -29,10 +28,11 @@ class Workers final : public WorkQueue, public Outbox {
  public:
   // Returns when a job was created. Older jobs are handed out first.
   using Age = Time (*)(const Effect& effect);
+  // The kernel and the background must outlive this object.
   explicit Workers(
-      KernelAccess& kernel, Age age = [](const Effect&) -> Time { return 0; },
-      WorkerLimits limits = {})
-      : kernel_(kernel), age_(age), limits_(std::move(limits)) {}
+      KernelAccess& kernel, Background& background,
+      Age age = [](const Effect&) -> Time { return 0; }, WorkerLimits limits = {})
+      : kernel_(kernel), background_(background), age_(age), limits_(std::move(limits)) {}
   ~Workers() override { stop(); }
   void start();
   void stop();  // waiting polls are answered with an empty list
@@ -133,7 +133,7 @@ class Workers final : public WorkQueue, public Outbox {
     std::vector<Taken> taken;
   };
 
-  // These need mutex_, except remove() and loop(), which take it, and tell() and load(), which are
+  // These need mutex_, except remove() and step(), which take it, and tell() and load(), which are
   // called without it.
   Queue& queue(const Name& name);
   void sweep();  // drops unused queues once there are many; the caller may hold no Queue*
@@ -153,17 +153,17 @@ class Workers final : public WorkQueue, public Outbox {
   void settle(Waiting& waiting);
   std::shared_ptr<Waiting> remove(uint64_t poll);
   void wake_by(Time when);
-  void loop();
+  Time step();
   void tell(std::vector<Ready>& ready);
   // Without mutex_: reads the bodies that the queues do not keep. Jobs that were settled meanwhile
   // are left out.
   std::vector<Leased> load(std::vector<Taken> taken) const;
 
   KernelAccess& kernel_;
+  Background& background_;
   const Age age_;
   const WorkerLimits limits_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_up_;
   std::map<std::string, Tenant> tenants_;  // of the queues
   std::map<Name, std::unique_ptr<Queue>> queues_;
   size_t sweep_at_ = 1024;
@@ -173,12 +173,12 @@ class Workers final : public WorkQueue, public Outbox {
   std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
   std::set<Queue*> touched_;  // queues with new jobs since the last flushed()
   uint64_t next_poll_ = 1;
-  Time next_wake_ = INT64_MAX;  // when the thread wakes by itself
+  Time next_wake_ = INT64_MAX;  // when the loop runs by itself
   size_t turn_ = 0;             // rotates the first queue of a poll, for fairness
   uint64_t expired_ = 0;
   size_t prioritised_ = 0;  // jobs with a priority other than 0
   bool ending_ = false;
-  std::thread thread_;
+  std::unique_ptr<BackgroundLoop> loop_;  // null before start() and after stop()
 };
 
 }  // namespace pawl

@@ -53,7 +53,8 @@ TEST(workers, a_poll_is_bounded_by_bytes) {
 
 TEST(workers, the_oldest_job_is_handed_out_first) {
   Host host(false);
-  Workers workers(*host.shard, [](const Effect& e) -> Time { return std::stoll(e.body); });
+  Workers workers(*host.shard, host.shard->scheduler(),
+                  [](const Effect& e) -> Time { return std::stoll(e.body); });
   auto open = [&](const char* id, const char* born) {
     workers.opened(std::make_shared<Effect>(Effect{id, To::worker, "tally", "t", "work", 0, born}));
   };
@@ -78,7 +79,7 @@ TEST(workers, the_oldest_job_is_handed_out_first) {
 
 TEST(workers, the_highest_priority_is_first_and_fairness_keys_are_served_in_turn) {
   Host host(false);
-  Workers workers(*host.shard);
+  Workers workers(*host.shard, host.shard->scheduler());
   auto open = [&](const char* id, int32_t priority, const char* key, const char* queue = "work") {
     workers.opened(std::make_shared<Effect>(
         Effect{id, To::worker, "tally", "t", queue, 0, "", priority, key}));
@@ -265,7 +266,8 @@ TEST(workers, faces_do_not_lease_each_others_effects) {
 
 TEST(workers, the_jobs_in_flight_of_one_tenant_are_limited) {
   Host host(false);
-  Workers workers(*host.shard, [](const Effect&) -> Time { return 0; }, {.tenant_leases = 2});
+  Workers workers(*host.shard, host.shard->scheduler(), [](const Effect&) -> Time { return 0; },
+                  {.tenant_leases = 2});
   auto open = [&](const std::string& id, const char* tenant, const char* queue) {
     workers.opened(std::make_shared<Effect>(Effect{id, To::worker, "tally", tenant, queue, 0, ""}));
   };
@@ -306,7 +308,7 @@ TEST(workers, polls_that_wait_are_counted_in_the_memory_budget) {
   Host host(false);
   MemoryBudget budget(8 << 20);  // polls may use 2 MiB
   auto account = std::make_shared<MemoryAccount>(budget);
-  Workers workers(*host.shard, [](const Effect&) -> Time { return 0; },
+  Workers workers(*host.shard, host.shard->scheduler(), [](const Effect&) -> Time { return 0; },
                   {.charge = [&](MemoryUse use, const std::string&) {
                     return MemoryCharge(&budget, use, account);
                   }});

@@ -23,8 +23,9 @@ inline constexpr Reason kRowsCorrupt{"ROWS_CORRUPT"};
 inline std::string damage_mark(const std::string& rows_folder) { return rows_folder + ".damaged"; }
 
 // put_new is a put whose caller knows that no row has this key. A later erase in the same batch
-// then cancels it, and neither is written.
-enum class RowKind : uint8_t { erase, put, put_new };
+// then cancels it, and neither is written. erase_prefix erases every row whose key begins with the
+// key of the change, also those that other changes of the batch put: it is applied last.
+enum class RowKind : uint8_t { erase, put, put_new, erase_prefix };
 
 struct RowChange {
   BytesView key, value;
@@ -35,13 +36,19 @@ struct RowChange {
 class RowChanges {
  public:
   void add(const RowChange& change) {
-    all_.push_back(change);
+    if (change.kind == RowKind::erase_prefix)
+      erased_prefixes_.push_back(change.key);
+    else
+      all_.push_back(change);
     bytes_ += change.key.size() + change.value.size();
   }
   void clear() {
     all_.clear();
+    erased_prefixes_.clear();
     bytes_ = 0;
   }
+  // To be erased after all other changes are made.
+  const std::vector<BytesView>& erased_prefixes() const { return erased_prefixes_; }
   void reserve(size_t count) { all_.reserve(count); }
   const std::vector<RowChange>& all() const { return all_; }
   size_t count() const { return all_.size(); }
@@ -59,6 +66,7 @@ class RowChanges {
 
  private:
   std::vector<RowChange> all_;
+  std::vector<BytesView> erased_prefixes_;
   size_t bytes_ = 0;
 };
 
@@ -79,6 +87,7 @@ class RowBatch {
   void put(Parts key, Parts value) { add(Kind::put, key, value); }
   void put_new(Parts key, Parts value) { add(Kind::put_new, key, value); }
   void erase(Parts key) { add(Kind::erase, key, BytesView()); }
+  void erase_prefix(Parts prefix) { add(Kind::erase_prefix, prefix, BytesView()); }
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
   size_t bytes() const { return data_.size(); }

@@ -130,6 +130,27 @@ TEST_P(RowsPromise, the_newest_of_many_loads_wins) {
   EXPECT_EQ(scan(*rows->snapshot(), {}, {}).size(), 1200u);
 }
 
+TEST_P(RowsPromise, an_erased_prefix_takes_its_rows_also_those_of_its_own_batch) {
+  RowBatch first;
+  for (const char* key : {"a", "h1", "h1x", "h2", "z"})
+    first.put(key, "v");
+  ASSERT_TRUE(rows->apply(first, 1));
+  auto before = rows->snapshot();
+  RowBatch second;
+  second.put("h1y", "v");
+  second.erase_prefix("h1");
+  second.put("h0", "v");
+  second.put("h1z", "v");
+  ASSERT_TRUE(rows->load(second.changes(), 2));
+  std::string left;
+  for (const auto& [key, value] : scan(*rows->snapshot(), {}, {}))
+    left += key + " ";
+  EXPECT_EQ(left, "a h0 h2 z ");
+  auto kept = before->get("h1x");
+  ASSERT_TRUE(kept);
+  EXPECT_TRUE(*kept) << "a snapshot does not change";
+}
+
 TEST_P(RowsPromise, applied_never_decreases) {
   ASSERT_TRUE(rows->apply({}, 7));
   ASSERT_TRUE(rows->apply({}, 7));

@@ -61,7 +61,7 @@ std::unique_ptr<Shard> open_shard(const std::string& folder, const Count& count)
 void child(const std::string& folder, int out) {
   Count count;
   auto shard = open_shard(folder, count);
-  Clock clock(*shard);
+  Clock clock(*shard, shard->scheduler());
   shard->connect(To::clock, clock);
   CHECK(shard->start());
   clock.start();

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -28,14 +29,45 @@ _HOST = '127.0.0.1'
 _UNVERIFIED = ssl._create_unverified_context()  # the certificate of a test is signed by itself
 
 
+def _program(binary: Optional[str]) -> str:
+    found = binary or os.environ.get('PAWL_BINARY') or shutil.which('pawl') or ''
+    if not found:
+        raise PawlError('no pawl program: name it with binary="/path/to/pawl" or PAWL_BINARY')
+    return found
+
+
+def simulate(path: str, *, lives: Optional[int] = None, seed: int = 1, invariants: Sequence[str] = (),
+             workers: Optional[Mapping[str, str]] = None, binary: Optional[str] = None) -> Dict[str, Any]:
+    """Plays the simulation file (`pawl simulate`). Returns the report; raises AssertionError with the stories when something
+    was found. workers: programs by job type, in the place of the file's results."""
+    words = [_program(binary), 'simulate', path, '--seed', str(seed), '--json']
+    words += ['--lives', str(lives)] if lives else []
+    for invariant in invariants:
+        words += ['--invariant', invariant]
+    for job_type, program in (workers or {}).items():
+        words += ['--worker', f'{job_type}={program}']
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode not in (0, 6):
+        raise PawlError(f'pawl simulate ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}')
+    report: Dict[str, Any] = json.loads(done.stdout)
+    if report['findings']:
+        raise AssertionError('\n\n'.join(_told(finding) for finding in report['findings']))
+    return report
+
+
+def _told(finding: Mapping[str, Any]) -> str:
+    lines = [finding['title']]
+    lines += [f'  {line["atMs"] / 1000:10.1f} s  {line["text"]}' for line in finding.get('story', [])]
+    lines += ['  replay: ' + finding['replay']] if 'replay' in finding else []
+    return '\n'.join(lines)
+
+
 class Engine:
     """`pawl serve` of one test. url, grpc and admin stay the same when it is killed and started again."""
 
     def __init__(self, binary: Optional[str] = None, *, flags: Sequence[str] = (), env: Optional[Mapping[str, str]] = None):
         """binary: the pawl program; default $PAWL_BINARY, else `pawl` on the path."""
-        self.binary = binary or os.environ.get('PAWL_BINARY') or shutil.which('pawl') or ''
-        if not self.binary:
-            raise PawlError('no pawl program: name it with Engine("/path/to/pawl") or PAWL_BINARY')
+        self.binary = _program(binary)
         self.flags, self.env = list(flags), {**os.environ, **(env or {})}
         self.folder = tempfile.mkdtemp(prefix='pawl-test-')
         self.http, self.grpc, self.admin = _free_addresses(3)

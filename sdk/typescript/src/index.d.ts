@@ -61,12 +61,16 @@ export interface Definition {
   nextWorkflowId?: string;
   steps: Step[];
   metadata?: Variables;
+  businessKey?: { unique: 'running' | 'always'; conflict?: 'refuse' | 'return' };
+  queries?: Record<string, string>;
+  retention?: { completed?: string; failed?: string; cancelled?: string };
+  onFailure?: 'fail' | 'compensate';
 }
 
 export interface Step {
   id: string;
   name: string;
-  type: 'SERVICE_TASK' | 'USER_TASK' | 'DECISION' | 'DECISION_TABLE' | 'TRANSFORMATION' | 'WAIT' | 'PARALLEL_GATEWAY' | 'JOIN_GATEWAY' | 'END';
+  type: 'SERVICE_TASK' | 'USER_TASK' | 'DECISION' | 'DECISION_TABLE' | 'TRANSFORMATION' | 'WAIT' | 'PARALLEL_GATEWAY' | 'JOIN_GATEWAY' | 'END' | 'CALL';
   [member: string]: unknown;
 }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <future>
-
 #include "faces/entities/flow/machine.h"
 #include "faces/entities/program.h"
 #include "faces/entities/store/store.h"
@@ -219,11 +217,19 @@ void Service::act(const RequestContext& context, std::string verb, json::Value b
 // Blocks this thread. The promise lives on the stack, so it must not return before the answer.
 Result<Bytes> Service::act_and_wait(const RequestContext& context, std::string verb,
                                     json::Value body) {
-  std::promise<Result<Bytes>> promise;
-  auto future = promise.get_future();
-  act(context, std::move(verb), std::move(body),
-      [&](Result<Bytes> answer) { promise.set_value(std::move(answer)); });
-  return future.get();
+  struct Waiting {
+    ReadySignal ready;
+    Result<Bytes> answer = Bytes();
+  };
+  // Shared with the reply, which may come after the wait has been given up.
+  auto waiting = std::make_shared<Waiting>();
+  act(context, std::move(verb), std::move(body), [waiting](Result<Bytes> answer) {
+    waiting->answer = std::move(answer);
+    waiting->ready.set();
+  });
+  if (!background_.await(waiting->ready))
+    return fail(Code::unavailable, kStopping, "the server is stopping: retry");
+  return std::move(waiting->answer);
 }
 
 // A collection that is being written. Shared by the callbacks of its chunks, of which one runs at a

@@ -26,7 +26,7 @@ std::vector<wire::Route> Face::routes() {
                  [](wire::Request, wire::Respond respond) { respond({.status = 200}); },
                  "Says that the server runs: an empty 200.", true});
   for (auto* rows : {definition_routes, instance_routes, job_routes, operator_routes,
-                     incident_routes, batch_routes})
+                     incident_routes, batch_routes, query_routes, signal_routes, retention_routes})
     for (wire::Route& row : rows(service_))
       out.push_back(std::move(row));
   for (wire::Route& row : schedule_routes(schedules_))

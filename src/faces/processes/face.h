@@ -30,5 +30,8 @@ std::vector<wire::Route> operator_routes(Service& service);
 std::vector<wire::Route> incident_routes(Service& service);
 std::vector<wire::Route> batch_routes(Service& service);
 std::vector<wire::Route> schedule_routes(Schedules& schedules);
+std::vector<wire::Route> query_routes(Service& service);
+std::vector<wire::Route> signal_routes(Service& service);
+std::vector<wire::Route> retention_routes(Service& service);
 
 }  // namespace pawl::processes

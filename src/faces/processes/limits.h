@@ -44,6 +44,20 @@ inline constexpr size_t kMaxVisited = 100'000;
 // Variables of the instances in one answer, as JSON text. A list of operators ends there and goes
 // on with its cursor; a page by number is refused with `too_large`.
 inline constexpr size_t kListBytes = 64 * 1024 * 1024;
+// Steps that an instance can undo: more belong to a loop, whose body should be a workflow of its
+// own.
+inline constexpr size_t kMaxCompensations = 1'000;
+// Instances that may call each other, from the first parent to the last child: a definition that
+// calls itself ends here.
+inline constexpr uint32_t kMaxCallDepth = 32;
+// Signals that are kept for one name and correlation key, and for the WAITs of one instance: more
+// mean that nobody waits for them.
+inline constexpr size_t kKeptSignals = 256;
+inline constexpr size_t kKeptSignalsOfInstance = 16;
+// The longest time for which a signal is kept.
+inline constexpr int64_t kMaxSignalDays = 366;
+// Stored queries of one definition: each is compiled when the definition is loaded.
+inline constexpr size_t kMaxQueries = 100;
 // Concurrent jobs, and jobs in the unit of a rate, that a limit may name: the value of a limit far
 // above what one server runs is a mistake.
 inline constexpr int64_t kMaxConcurrent = 1'000'000;

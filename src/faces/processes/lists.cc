@@ -106,6 +106,7 @@ bool Service::fits(std::string_view tenant, const Instance& i, const InstanceFil
       i.updated > f.updated_to)
     return false;
   if (f.paused && i.paused != *f.paused) return false;
+  if (!f.parent_id.empty() && i.parent_id != f.parent_id) return false;
   for (const auto& [path, want] : f.variables) {
     const json::Value* got = find_path(i.variables->object, path);
     if (!got || !json::equivalent(*got, want)) return false;
@@ -147,6 +148,8 @@ Result<InstancePage> Service::instances(std::string_view tenant, const InstanceF
       continue;
     }
     auto one = instance(tenant, rows::instance_of(position));
+    // Deleted since the rows were read.
+    if (!one && one.error().code == Code::not_found) continue;
     if (!one) return std::unexpected(std::move(one.error()));
     if (!all_fit && !fits(tenant, **one, filter)) continue;
     if (!all_fit) ++out.total;
@@ -181,6 +184,7 @@ Result<Service::FoundInstances> Service::find(std::string_view tenant, const Ins
       ++visited;
       below = position;
       auto one = instance(tenant, rows::instance_of(position));
+      if (!one && one.error().code == Code::not_found) continue;
       if (!one) return std::unexpected(std::move(one.error()));
       if ((*one)->started < filter.started_from) {
         out.cursor.clear();
@@ -293,6 +297,35 @@ Result<std::vector<UserTask>> Service::tasks(std::string_view tenant, const User
       },
       from));
   if (!more) next->clear();
+  return out;
+}
+
+Result<std::vector<std::pair<std::string, KeptSignal>>> Service::kept_signals(
+    std::string_view tenant, const KeptSignal& like, std::string_view cursor, size_t limit,
+    std::string* next) const {
+  std::vector<std::pair<std::string, KeptSignal>> out;
+  Result<void> decoded;
+  size_t visited = 0, bytes = 0;
+  auto visit = [&](BytesView key, const Cell& cell) {
+    std::string id = parts_of(key).back();
+    if (id <= cursor) return true;
+    auto signal = decode_kept_signal(cell.value());
+    if (!signal) {
+      decoded = fail(std::move(signal.error()));
+      return false;
+    }
+    *next = id;
+    bytes += signal->variables.size();
+    bool fits = (like.name.empty() || like.name == signal->name) &&
+                (like.key.empty() || like.key == signal->key);
+    if (fits) out.emplace_back(std::move(id), std::move(*signal));
+    return ++visited < kMaxVisited && out.size() < limit && bytes < kListBytes;
+  };
+  Key prefix = kept_signal_prefix(tenant);
+  TRY_OK(kernel_.snapshot().scan(prefix, visit, prefix + std::string(cursor)));
+  TRY_OK(decoded);
+  // The scan came to its end.
+  if (visited < kMaxVisited && out.size() < limit && bytes < kListBytes) next->clear();
   return out;
 }
 

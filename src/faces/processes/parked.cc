@@ -10,10 +10,24 @@ std::optional<EffectOwner> owner_of(std::string_view effect_id) {
   constexpr std::string_view kChain = "processes:chain:";
   if (effect_id.starts_with(kChain))
     return EffectOwner{"", std::string(effect_id.substr(kChain.size())), "chain", 0};
+  for (std::string_view kind :
+       {"processes:call:", "processes:child:", "processes:recheck:", "processes:cancel:"}) {
+    if (!effect_id.starts_with(kind)) continue;
+    auto of = parse_ordinal_id(effect_id.substr(kind.size(), 26));
+    if (!of) return std::nullopt;
+    return EffectOwner{"", of->instance_id, "call", of->ordinal};
+  }
   if (auto limiter = parse_limiter_timer(effect_id)) {
     auto job = parse_ordinal_id(limiter->effect_id.substr(0, limiter->effect_id.find('.')));
     if (!job) return std::nullopt;
     return EffectOwner{limiter->tenant, job->instance_id, "retry", job->ordinal};
+  }
+  if (auto kept = parse_retention_timer(effect_id))
+    return EffectOwner{kept->tenant, kept->instance_id, "timer", 0};
+  if (auto attempt = parse_attempt_timer(effect_id)) {
+    auto job = parse_ordinal_id(attempt->job_id);
+    if (!job) return std::nullopt;
+    return EffectOwner{attempt->tenant, job->instance_id, "timer", job->ordinal};
   }
   if (effect_id.find(':') == std::string_view::npos) {
     auto job = parse_ordinal_id(effect_id.substr(0, effect_id.find('.')));

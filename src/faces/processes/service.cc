@@ -1,7 +1,9 @@
 #include "faces/processes/service.h"
 
 #include "base/log.h"
+#include "faces/processes/definition/policies.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/outcome_collector.h"
 #include "faces/processes/run/walk.h"
 #include "json/text.h"
 
@@ -130,6 +132,56 @@ void Service::complete_task(Submitter submitter, ResultCommand command, Done don
 void Service::signal(Submitter submitter, ResultCommand command, Done done) {
   submit(std::move(submitter), verb::signal, std::move(command), std::move(done));
 }
+void Service::publish(Submitter submitter, PublishCommand command, Done done) {
+  if (command.name.empty() || command.name.size() > kNameBytes)
+    return done(fail(Code::invalid, "BAD_SIGNAL",
+                     "the name of a signal has 1 to " + std::to_string(kNameBytes) + " bytes"));
+  if (command.key.size() > kBusinessKeyBytes)
+    return done(fail(Code::invalid, "BAD_CORRELATION_KEY",
+                     "correlationKey may have " + std::to_string(kBusinessKeyBytes) + " bytes"));
+  if (command.variables->text.size() > kVariablesBytes)
+    return done(fail(Code::too_large, "VARIABLES_TOO_LARGE",
+                     "the variables of a signal may have " + std::to_string(kVariablesBytes) +
+                         " bytes as JSON"));
+  submit(std::move(submitter), verb::publish, std::move(command), std::move(done));
+}
+void Service::drop_signal(Submitter submitter, const std::string& signal_id, Done done) {
+  if (signal_id.size() > kNameBytes)
+    return done(fail(Code::not_found, "NO_SIGNAL", "no such signal: its id is too long"));
+  send(std::move(submitter), verb::drop_signal, signal_id, {}, std::move(done));
+}
+void Service::forget(Submitter submitter, const std::string& instance_id, Done done) {
+  auto found = instance(submitter.caller.tenant, instance_id);
+  if (!found) return done(fail(std::move(found.error())));
+  auto last = kernel_.read(instance_key(submitter.caller.tenant, instance_id));
+  if (!last) return done(fail(std::move(last.error())));
+  send(std::move(submitter), verb::forget, instance_id, {},
+       [instance_id, event = last->version, done = std::move(done)](Result<Bytes> answer) mutable {
+         if (!answer) return done(std::move(answer));
+         // Nothing removes entries of the journal, so it shows the instance for ever.
+         done(Bytes(json::print(json::object({{"instanceId", instance_id},
+                                              {"deleted", true},
+                                              {"lastEvent", static_cast<int64_t>(event)},
+                                              {"archivedUntil", json::Value()}}))));
+       });
+}
+
+void Service::set_retention(Submitter submitter, const json::Value& value, Done done) {
+  Problems problems;
+  read_retention(value, "retention", problems, problems);
+  if (!problems.empty()) return done(fail(Code::invalid, "BAD_RETENTION", std::move(problems[0])));
+  json::Object given;
+  for (const json::Member& m : value.object())
+    if (m.value.is_string() && !m.value.string().empty()) given.add(m.name, m.value);
+  send(std::move(submitter), verb::set_retention, json::print(json::Value(std::move(given))), {},
+       std::move(done));
+}
+
+Result<std::string> Service::retention(std::string_view tenant) const {
+  TRY(Cell cell, kernel_.read(retention_key(tenant)));
+  return cell.exists() ? std::string(cell.value()) : std::string("{}");
+}
+
 void Service::cancel(Submitter submitter, CancelCommand command, Done done) {
   submit(std::move(submitter), verb::cancel, std::move(command), std::move(done));
 }
@@ -212,17 +264,51 @@ void Service::pause_type(Submitter submitter, const std::string& job_type, bool 
 uint64_t Service::poll(Poll poll, JobsDone done) {
   Time lease = poll.lease;
   poll.program = kProgram;
-  return work_.poll(std::move(poll), [lease,
+  Caller caller{poll.tenant, poll.worker, ""};
+  return work_.poll(std::move(poll), [this, lease, caller = std::move(caller),
                                       done = std::move(done)](std::vector<Leased> leased) mutable {
     std::vector<PolledJob> jobs;
     jobs.reserve(leased.size());
+    bool timed = false;
     for (const Leased& l : leased) {
       auto job = decode_job(l.effect->body);
-      if (job)
-        jobs.push_back({std::move(*job), l.effect->queue, l.effect->id, l.until - lease, l.until});
+      if (!job) continue;
+      timed = timed || !job->attempt_timeout.empty();
+      jobs.push_back({std::move(*job), l.effect->queue, l.effect->id, l.until - lease, l.until});
     }
-    done(std::move(jobs));
+    if (!timed) return done(std::move(jobs));
+    begin_attempts(caller, std::move(jobs), std::move(done));
   });
+}
+
+// A worker sees a job with a timeout when its timer is durable: no crash leaves an attempt without
+// one. A job whose timer cannot be set is given back.
+void Service::begin_attempts(const Caller& caller, std::vector<PolledJob> jobs, JobsDone done) {
+  std::vector<size_t> timed;
+  std::vector<AttemptCommand> commands;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i].job.attempt_timeout.empty()) continue;
+    timed.push_back(i);
+    commands.push_back({jobs[i].job.id, caller.user});
+  }
+  auto answer = [this, timed, jobs = std::move(jobs),
+                 done = std::move(done)](OutcomeCollector::Outcomes outcomes) mutable {
+    std::vector<bool> refused(jobs.size());
+    for (size_t i = 0; i < timed.size(); ++i)
+      refused[timed[i]] = !outcomes[i];
+    std::vector<PolledJob> out;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      if (refused[i])
+        work_.release(jobs[i].effect_id);
+      else
+        out.push_back(std::move(jobs[i]));
+    }
+    done(std::move(out));
+  };
+  auto collector = OutcomeCollector::create(commands.size(), std::move(answer));
+  for (size_t i = 0; i < commands.size(); ++i)
+    submit({caller}, verb::attempt, std::move(commands[i]),
+           OutcomeCollector::callback(collector, i));
 }
 
 Result<Service::FoundJob> Service::find_job(std::string_view tenant,

@@ -11,6 +11,7 @@
 #include "faces/processes/state/job.h"
 #include "faces/processes/state/limiter.h"
 #include "faces/processes/state/note.h"
+#include "faces/processes/state/signal.h"
 #include "kernel/access.h"
 #include "kernel/work_queue.h"
 
@@ -38,7 +39,7 @@ struct InstanceFilter {
   std::optional<Status> status;
   std::string business_key;
   // Filters of the operators' list. They have no index: each instance is read.
-  std::string step{};
+  std::string step{}, parent_id{};
   Time started_from = 0, started_to = INT64_MAX, updated_from = 0, updated_to = INT64_MAX;
   std::vector<std::pair<std::string, json::Value>> variables{};  // path, wanted value
   std::optional<bool> paused{};
@@ -95,6 +96,16 @@ class Service {
   void fail_job(Submitter submitter, FailCommand command, Done done);
   void complete_task(Submitter submitter, ResultCommand command, Done done);
   void signal(Submitter submitter, ResultCommand command, Done done);
+  // By name and correlation key: {"delivered": true, "instanceId", "stepId"} when a WAIT took it,
+  // else {"delivered": false, "id", "until"}.
+  void publish(Submitter submitter, PublishCommand command, Done done);
+  void drop_signal(Submitter submitter, const std::string& signal_id, Done done);
+  // Erases an instance that has ended, from all lists and rows. The answer names its last event,
+  // which the journal still shows, and until when ("archivedUntil": null for ever).
+  void forget(Submitter submitter, const std::string& instance_id, Done done);
+  // {"completed"?, "failed"?, "cancelled"?}: the default retention of the tenant's instances.
+  void set_retention(Submitter submitter, const json::Value& retention, Done done);
+  Result<std::string> retention(std::string_view tenant) const;
   void cancel(Submitter submitter, CancelCommand command, Done done);
   // An operator's order: {"operation", "instanceId", "stepId"?, "reason"?, ...}, as run/operate.cc
   // reads it. A retry also releases the instance's effects in quarantine.
@@ -181,6 +192,12 @@ class Service {
   Result<std::vector<UserTask>> tasks(std::string_view tenant, const UserTask& like,
                                       std::string_view cursor, size_t limit,
                                       std::string* next) const;
+  // Kept signals by id, oldest first. An empty name or key of `like` does not filter.
+  Result<std::vector<std::pair<std::string, KeptSignal>>> kept_signals(std::string_view tenant,
+                                                                       const KeptSignal& like,
+                                                                       std::string_view cursor,
+                                                                       size_t limit,
+                                                                       std::string* next) const;
   Result<std::vector<std::pair<std::string, std::string>>> paused_types(
       std::string_view tenant) const;
   const InstanceCounts& counts() const { return counts_; }
@@ -200,6 +217,7 @@ class Service {
   template <class Command>
   void submit(Submitter submitter, std::string_view verb, Command command, Done done);
   void send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded, Done done);
+  void begin_attempts(const Caller& caller, std::vector<PolledJob> jobs, JobsDone done);
   bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
   void restore_pauses();
   // Returns how many were released.

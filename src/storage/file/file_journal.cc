@@ -42,7 +42,7 @@ uint64_t FileJournal::bytes() const {
   return sum;
 }
 
-void FileJournal::finish_background() { background_.finish(); }
+void FileJournal::finish_background() { background_->finish(); }
 
 // Appending. The caller of every function here holds append_mutex_, except prepare_spare_file(),
 // which the background thread runs.
@@ -86,7 +86,7 @@ Result<void> FileJournal::write_group(std::span<const BytesView> entries, uint64
   if (buffer_.capacity() > kMaxKeptBuffer) buffer_ = Bytes();
   if (!spare_requested_ && end_offset_ > segment.size / 4) {
     spare_requested_ = true;
-    background_.add_first([this] { prepare_spare_file(); });
+    background_->add_first([this] { prepare_spare_file(); });
   }
   return {};
 }
@@ -111,14 +111,16 @@ Result<void> FileJournal::start_next_segment(uint64_t group_size) {
   }
   SegmentHeader header{.first = last_ + 1, .previous = full->header.first};
   TRY_OK(add_segment(header, std::max(next_segment_bytes(), kSegmentHeaderBytes + group_size)));
-  background_.add([this, full, last = last_] { close_segment(full, last); });
+  background_->add([this, full, last = last_] { close_segment(full, last); });
   return {};
 }
 
 // Makes the spare file the last segment. The file gets its name after its header is durable, so a
 // crash never leaves a segment with a bad header.
 Result<void> FileJournal::add_segment(SegmentHeader header, uint64_t size) {
-  if (::getrandom(&header.salt, sizeof header.salt, 0) != sizeof header.salt) {
+  if (options_.salt) {
+    header.salt = options_.salt();
+  } else if (::getrandom(&header.salt, sizeof header.salt, 0) != sizeof header.salt) {
     return fail(write_error("draw a salt for", path_of(header.first, kPlainSuffix), errno));
   }
   // Held until the rename: the spare file has the same name each time.

@@ -11,6 +11,7 @@
 // Thread-safe. One thread appends at a time; readers never wait for a flush.
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,6 +40,9 @@ struct FileJournalOptions {
   bool compress = true;  // compress closed segments in the background
   // Replaces the real disk in tests that inject faults; must outlive the journal.
   Disk* disk = nullptr;
+  // The simulator replaces the thread for background jobs and the random salts of segments.
+  std::function<std::unique_ptr<TaskQueue>()> tasks{};
+  std::function<uint32_t()> salt{};
 };
 
 // The bytes that opening dropped: a last append that was interrupted and never acknowledged.
@@ -147,7 +151,8 @@ class FileJournal final : public Journal {
   uint64_t end_offset_ = kSegmentHeaderBytes;  // where the next group goes in the last segment
   Seq last_ = 0;
 
-  TaskThread background_;  // the last member: its thread ends before the others are destroyed
+  // The last member: its jobs end before the others are destroyed.
+  std::unique_ptr<TaskQueue> background_;
 };
 
 // Removes every entry after `last` for good: the remedy for damage when there is no backup. The

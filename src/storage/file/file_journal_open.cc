@@ -24,6 +24,7 @@ FileJournal::FileJournal(FileJournalOptions options)
   options_.segment_bytes = std::max(options_.segment_bytes, kLeastSegmentBytes);
   options_.first_segment_bytes =
       std::clamp(options_.first_segment_bytes, kLeastSegmentBytes, options_.segment_bytes);
+  background_ = options_.tasks ? options_.tasks() : std::make_unique<TaskThread>();
 }
 
 Result<std::unique_ptr<FileJournal>> FileJournal::open(FileJournalOptions options) {
@@ -227,7 +228,7 @@ void FileJournal::resume_closing_segments(const FolderListing& listing) {
   for (size_t i = 0; i + 1 < listing.segments.size(); ++i) {
     const SegmentFiles& files = listing.segments[i];
     if (!files.plain || (files.indexed && !options_.compress)) continue;
-    background_.add([this, segment = segments_[i], last = listing.segments[i + 1].first - 1] {
+    background_->add([this, segment = segments_[i], last = listing.segments[i + 1].first - 1] {
       close_segment(segment, last);
     });
   }

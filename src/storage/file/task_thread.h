@@ -1,7 +1,8 @@
 #pragma once
-// TaskThread runs jobs one after the other on a thread with low priority. The thread starts with
-// the first job. The destructor waits for the running job and drops the jobs that wait, so a job
-// must be one that may be left undone.
+// A TaskQueue runs jobs one after the other in the background. The destructor waits for the running
+// job and drops the jobs that wait, so a job must be one that may be left undone. TaskThread runs
+// them on a thread with low priority, which starts with the first job; the simulator runs them on
+// its schedule.
 
 #include <condition_variable>
 #include <deque>
@@ -11,14 +12,22 @@
 
 namespace pawl {
 
-class TaskThread {
+class TaskQueue {
+ public:
+  virtual ~TaskQueue() = default;
+  virtual void add(std::function<void()> job) = 0;
+  virtual void add_first(std::function<void()> job) = 0;  // runs before the jobs that wait
+  virtual void finish() = 0;                              // waits until every job is done
+};
+
+class TaskThread final : public TaskQueue {
  public:
   TaskThread() = default;
   TaskThread(const TaskThread&) = delete;
-  ~TaskThread();
-  void add(std::function<void()> job);
-  void add_first(std::function<void()> job);  // runs before the jobs that wait
-  void finish();                              // waits until every job is done
+  ~TaskThread() override;
+  void add(std::function<void()> job) override;
+  void add_first(std::function<void()> job) override;
+  void finish() override;
 
  private:
   void start();  // the caller holds mutex_

@@ -31,7 +31,7 @@ std::vector<SectorRun> zero_sectors(BytesView group, uint64_t offset) {
     auto sector = static_cast<uint32_t>(at / kSector - first_sector);
     at = next;
     // The first byte decides for nearly every sector.
-    if (piece[0] != '\0' || piece.size() < kFewZeros || !all_zero(piece)) continue;
+    if (piece[0] != '\0' || !all_zero(piece)) continue;
     if (!runs.empty() && runs.back().first + runs.back().count == sector)
       ++runs.back().count;
     else

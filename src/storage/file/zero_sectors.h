@@ -19,8 +19,7 @@ struct SectorRun {
 };
 
 // The sectors of a group that hold only zeros. `offset` is the group's offset in its file. A piece
-// of a sector at either end counts when it has 16 bytes or more: an intact entry may end in fewer
-// zeros.
+// of a sector at either end counts too, however short: a power cut may lose just that sector.
 std::vector<SectorRun> zero_sectors(BytesView group, uint64_t offset);
 // True when the group ends in so many zeros that its end may not have been written.
 bool ends_in_zeros(BytesView group);

@@ -29,6 +29,14 @@ class MemoryRows::Table {
     ++now_;
     changes.each([&](BytesView key, BytesView value) { write(key, Bytes(value)); },
                  [&](BytesView key) { write(key, std::nullopt); });
+    for (BytesView prefix : changes.erased_prefixes()) {
+      std::vector<Bytes> found;
+      for (auto it = rows_.lower_bound(prefix);
+           it != rows_.end() && BytesView(it->first).starts_with(prefix); ++it)
+        found.emplace_back(it->first);
+      for (const Bytes& key : found)
+        write(key, std::nullopt);
+    }
     applied_ = applied;
     sweep();
     return {};

@@ -250,6 +250,8 @@ class RocksRows final : public Rows, public RowSizes {
           rocksdb::Slice parts[] = {{prefix, 1}, slice(key)};
           changes.Delete(rocksdb::SliceParts(parts, 2));
         });
+    for (BytesView erased : all.erased_prefixes())
+      TRY_OK(erase_below(erased, all, changes));
     changes.Put(kApplied, ordered64(applied));
     rocksdb::WriteOptions how;
     how.disableWAL = true;
@@ -260,7 +262,7 @@ class RocksRows final : public Rows, public RowSizes {
   }
 
   Result<void> load(const RowChanges& all, Seq applied) override {
-    bool large = all.bytes() >= kLeastIngestBytes;
+    bool large = all.bytes() >= kLeastIngestBytes && all.erased_prefixes().empty();
     if (!large || applied <= applied_.load() || !ingest(all, applied))
       return apply_changes(all, applied);
     applied_ = applied;
@@ -352,6 +354,22 @@ class RocksRows final : public Rows, public RowSizes {
         rocksdb::Status::NoSpace(fmt::format(
             "No space left on device: {} bytes are needed, {} are free", needed, space.available)),
         options_.folder, "write"));
+  }
+
+  // Row by row: very many erased ranges would slow down every scan until they are merged away.
+  Result<void> erase_below(BytesView prefix, const RowChanges& all, rocksdb::WriteBatch& changes) {
+    std::string name(1, kRow);
+    name.append(prefix);
+    std::unique_ptr<rocksdb::Iterator> at(database_->db->NewIterator(rocksdb::ReadOptions()));
+    for (at->Seek(name); at->Valid() && at->key().starts_with(name); at->Next())
+      changes.Delete(at->key());
+    if (!at->status().ok()) return fail(database_->error_of(at->status(), "read"));
+    for (const RowChange& change : all.all())
+      if (change.kind != RowKind::erase && change.key.starts_with(prefix)) {
+        name.resize(1);
+        changes.Delete(name.append(change.key));
+      }
+    return {};
   }
 
   // Writes sorted changes as a table file and adds the file to the database, which avoids the

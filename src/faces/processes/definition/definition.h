@@ -3,6 +3,7 @@
 // expressions are compiled, durations are parsed. It keeps its document, without empty optional
 // members.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -27,9 +28,10 @@ enum class Kind : uint8_t {
   wait,
   parallel_gateway,
   join_gateway,
-  end
+  end,
+  call
 };
-inline constexpr size_t kKinds = 9;
+inline constexpr size_t kKinds = 10;
 
 inline constexpr uint32_t kNoStep = ~0u;
 
@@ -77,6 +79,44 @@ struct Backoff {
   std::optional<Duration> max;
 };
 
+// What a CALL starts: an instance of another definition.
+struct Call {
+  std::string definition_id;
+  uint32_t version = 0;  // 0: the active one
+  bool waits = true;     // for the end of the child
+  // Over the variables of the parent; without them the child gets all of them.
+  std::optional<std::vector<Output>> variables;
+  // Over the variables of the child; without them the parent gets all of them.
+  std::optional<std::vector<Output>> outputs;
+  std::optional<expr::Expression> business_key;  // over the variables of the parent
+};
+
+// Which instances of a definition may have the same business key.
+struct KeyPolicy {
+  enum class Unique : uint8_t {
+    running,  // one instance that has not ended
+    always,   // one instance, also after it has ended
+  };
+  enum class Conflict : uint8_t {
+    refuse,           // the start is refused
+    return_existing,  // the start answers with the instance that has the key
+  };
+  Unique unique = Unique::running;
+  Conflict conflict = Conflict::refuse;
+};
+
+// How long an instance stays after its end, by its last status. A status without a duration: for
+// ever, or as long as the tenant's default says.
+struct Retention {
+  std::optional<Duration> completed, failed, cancelled;
+};
+
+// An expression over the variables of an instance, which callers evaluate by its name.
+struct Query {
+  std::string name;
+  expr::Expression expression;
+};
+
 struct Step {
   std::string id, name, type;
   Kind kind = Kind::end;
@@ -86,6 +126,9 @@ struct Step {
   uint32_t retries = 0;
   bool names_retries = false;  // retryCount is given and not 0
   std::optional<Backoff> backoff;
+  // SERVICE_TASK: how long a worker may take for one attempt. The text is as written.
+  std::optional<Duration> attempt_timeout;
+  std::string attempt_timeout_text;
   std::optional<Limit> limit;  // SERVICE_TASK: its own or else that of the definition
   std::vector<Branch> branches;
   std::vector<Output> outputs;
@@ -99,6 +142,15 @@ struct Step {
   std::vector<Timer> timers;
   // SERVICE_TASK, USER_TASK, WAIT: what the variables of a completion must match.
   std::optional<schema::Schema> outputs_schema;
+  // WAIT: the name of the signals that continue it, empty for none. They must have the value of the
+  // expression, or else the business key of the instance.
+  std::string signal;
+  std::optional<expr::Expression> correlation_key;
+  std::optional<Call> call;  // CALL
+  // What undoes the step after it was done: a SERVICE_TASK with an id of its own, which no step
+  // leads to, and the variables of its job. Shared by the copies of a definition; never changed.
+  std::shared_ptr<const Step> compensation;
+  std::optional<std::vector<Output>> compensation_variables;
   std::optional<bool> chains;  // END: overrides the definition's autoStartNextWorkflow
 };
 
@@ -112,6 +164,10 @@ struct Definition {
   std::optional<expr::Expression> priority, fairness_key;
   // The schema that the variables of a start must match.
   std::optional<schema::Schema> input_schema;
+  std::optional<KeyPolicy> key_policy;
+  Retention retention;
+  bool compensates_failures = false;  // onFailure: a failure undoes the steps that were done
+  std::vector<Query> queries;         // in the order of the document
   std::vector<Step> steps;
   // The first of two steps with one id; check_step() reports the second.
   std::unordered_map<std::string, uint32_t> by_id;

@@ -4,49 +4,23 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "faces/processes/definition/call.h"
+#include "faces/processes/definition/compensation.h"
 #include "faces/processes/definition/decision_table.h"
 #include "faces/processes/definition/definition.h"
 #include "faces/processes/definition/durations.h"
+#include "faces/processes/definition/fields.h"
+#include "faces/processes/definition/policies.h"
 #include "faces/processes/definition/steps.h"
 #include "json/canonical.h"
 #include "json/text.h"
 
 namespace pawl::processes {
 
-namespace {
-
 using json::Value;
+using namespace document_fields;
 
-// A member that an object may have. `wants` completes the sentence "NAME must be ...".
-struct Field {
-  std::string_view name;
-  bool (*fits)(const Value& v);
-  std::string_view wants;
-};
-
-bool is_text(const Value& v) { return v.is_string(); }
-bool is_flag(const Value& v) { return v.is_bool(); }
-bool is_map(const Value& v) { return v.is_object(); }
-bool is_list(const Value& v) { return v.is_array(); }
-bool is_any(const Value&) { return true; }
-bool is_number(const Value& v) { return v.is_number(); }
-// By spelling: 1.0 and 1e0 are refused for an integer, as in the original.
-bool is_whole(const Value& v) {
-  return v.is_number() && v.as_int64() && v.number_text().find_first_of(".eE") == std::string::npos;
-}
-bool is_texts(const Value& v) {
-  return v.is_array() && std::all_of(v.array().begin(), v.array().end(), is_text);
-}
-bool is_map_of_texts(const Value& v) {
-  return v.is_object() && std::all_of(v.object().begin(), v.object().end(),
-                                      [](const json::Member& m) { return m.value.is_string(); });
-}
-bool is_map_of_cells(const Value& v) {
-  return v.is_object() &&
-         std::all_of(v.object().begin(), v.object().end(), [](const json::Member& m) {
-           return m.value.is_string() || m.value.is_null();
-         });
-}
+namespace {
 
 // The definition itself.
 constexpr Field kTop[] = {
@@ -62,6 +36,10 @@ constexpr Field kTop[] = {
     {"priority", is_text, "a string"},
     {"fairnessKey", is_text, "a string"},
     {"inputSchema", is_map, "an object"},
+    {"businessKey", is_map, "an object"},
+    {"queries", is_map, "an object"},
+    {"retention", is_map, "an object"},
+    {"onFailure", is_text, "a string"},
 };
 // All step types share one list: a member that the type does not use is allowed and kept.
 constexpr Field kStep[] = {
@@ -84,6 +62,11 @@ constexpr Field kStep[] = {
     {"decisionTable", is_map, "an object"},
     {"autoStartNextWorkflow", is_flag, "a boolean"},
     {"outputsSchema", is_map, "an object"},
+    {"attemptTimeout", is_text, "a string"},
+    {"signal", is_text, "a string"},
+    {"correlationKey", is_text, "a string"},
+    {"call", is_map, "an object"},
+    {"compensation", is_map, "an object"},
 };
 constexpr Field kBoundary[] = {{"type", is_text, "a string"},
                                {"duration", is_text, "a string"},
@@ -97,36 +80,6 @@ constexpr Field kRule[] = {{"when", is_map_of_cells, "an object of strings"},
 constexpr Field kBackoff[] = {{"initial", is_text, "a string"},
                               {"multiplier", is_number, "a number"},
                               {"max", is_text, "a string"}};
-
-// The member, or null when it is absent or JSON null. check() has verified its type.
-const Value* member(const Value& object, std::string_view name) {
-  const Value* v = object.find(name);
-  return v && !v->is_null() ? v : nullptr;
-}
-
-// Adds a problem for each unknown member and each wrong type. Null counts as absent.
-bool check(const Value& v, std::span<const Field> fields, const std::string& where,
-           Problems& problems) {
-  if (!v.is_object()) {
-    problems.push_back(where + " must be an object, got " + std::string(v.kind_name()));
-    return false;
-  }
-  size_t before = problems.size();
-  for (const json::Member& m : v.object()) {
-    auto field = std::find_if(fields.begin(), fields.end(),
-                              [&](const Field& f) { return f.name == m.name; });
-    if (field == fields.end()) {
-      std::string known;
-      for (const Field& f : fields)
-        known.append(known.empty() ? "" : ", ").append(f.name);
-      problems.push_back(where + ": unknown field \"" + m.name + "\"; known fields: " + known);
-    } else if (!m.value.is_null() && !field->fits(m.value)) {
-      problems.push_back(where + ": " + m.name + " must be " + std::string(field->wants) +
-                         ", got " + std::string(m.value.kind_name()));
-    }
-  }
-  return problems.size() == before;
-}
 
 void read_duration(const Value& object, std::string_view name, const std::string& where,
                    Duration& out, Problems& problems) {
@@ -250,12 +203,21 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
       s.branches.push_back({expr::Expression(m.name), m.value.string()});
   s.outputs = read_outputs(member(v, "transformations"));
   if (const Value* b = member(v, "retryBackoff")) read_backoff(*b, s, where, problems, broken);
+  if (!v.string_or("attemptTimeout").empty())
+    read_attempt_timeout(*v.find("attemptTimeout"), s, where, broken);
+  read_signal(v, s, where, broken);
+  if (const Value* call = member(v, "call")) {
+    s.call = read_call(*call, where, problems, broken);
+    if (s.kind != Kind::call) broken.push_back(where + ": call belongs to a CALL");
+  }
   if (const Value* events = member(v, "boundaryEvents")) read_timers(*events, s, where, problems);
   if (const Value* limit = member(v, "limit")) {
     s.limit = read_limit(*limit, where, problems, broken);
     if (s.kind != Kind::service_task)
       broken.push_back(where + ": limit belongs to the definition or to a SERVICE_TASK");
   }
+  if (const Value* undo = member(v, "compensation"))
+    read_compensation(*undo, s, where, problems, broken);
   s.hit_policy_text = v.string_or("hitPolicy");
   if (const Value* table = member(v, "decisionTable"))
     read_table(*table, s, where, problems, broken);
@@ -344,6 +306,13 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
   d.priority = read_expression(document, "priority", broken);
   d.fairness_key = read_expression(document, "fairnessKey", broken);
   d.input_schema = read_schema(document, "inputSchema", "definition", broken);
+  if (const Value* v = member(document, "businessKey"); v && v->is_object())
+    d.key_policy = read_key_policy(*v, problems, broken);
+  d.compensates_failures = read_on_failure(document.string_or("onFailure"), broken);
+  if (const Value* v = member(document, "retention"); v && v->is_object())
+    d.retention = read_retention(*v, "definition: retention", problems, broken);
+  if (const Value* v = member(document, "queries"); v && v->is_object())
+    d.queries = read_queries(*v, problems, broken);
   std::optional<Limit> limit;
   if (const Value* v = member(document, "limit"); v && v->is_object())
     limit = read_limit(*v, "definition", problems, broken);

@@ -21,10 +21,21 @@ void validate_service(Step& s, Problems& out) {
   if (s.job_type.empty()) out.push_back(where(s) + "jobType is required");
 }
 
-// For USER_TASK and WAIT: nothing is asked for; a person or a signal completes the step.
-Result<Next> enter_parked(Walk& walk, Token& token, const Step& step) {
+// Nothing is asked for; a person completes the step.
+Result<Next> enter_user_task(Walk& walk, Token& token, const Step& step) {
   walk.arm_timers(token, step);
   return Next{};
+}
+// A signal completes the step. One that came before is taken at once.
+Result<Next> enter_wait(Walk& walk, Token& token, const Step& step) {
+  TRY(bool signalled, walk.take_kept_signal(token, step));
+  if (!signalled) {
+    walk.arm_timers(token, step);
+    return Next{};
+  }
+  if (step.branches.empty()) return Next{Next::What::go, step.next};
+  TRY(uint32_t target, branch_of(walk, step));
+  return Next{Next::What::go, target};
 }
 void validate_user_task(Step&, Problems&) {}
 void validate_wait(Step& s, Problems& out) { want_next(s, out); }
@@ -104,6 +115,25 @@ void validate_parallel(Step& s, Problems& out) {
 Result<Next> enter_join(Walk&, Token&, const Step&) { return Next{Next::What::join}; }
 void validate_join(Step& s, Problems& out) { want_next(s, out); }
 
+// The child starts in a turn of its own. Its end completes the step, unless nobody waits for it.
+Result<Next> enter_call(Walk& walk, Token& token, const Step& step) {
+  TRY_OK(walk.open_call(token, step));
+  if (!step.call->waits) {
+    if (step.branches.empty()) return Next{Next::What::go, step.next};
+    TRY(uint32_t target, branch_of(walk, step));
+    return Next{Next::What::go, target};
+  }
+  walk.arm_timers(token, step);
+  return Next{};
+}
+void validate_call(Step& s, Problems& out) {
+  want_next(s, out);
+  if (!s.call) out.push_back(where(s) + "call is required: {\"workflowId\": ...}");
+  if (s.names_retries)
+    out.push_back(where(s) +
+                  "retryCount is not valid on a CALL: give it to the steps of the child");
+}
+
 Result<Next> enter_end(Walk&, Token&, const Step&) { return Next{Next::What::finish}; }
 void validate_end(Step&, Problems&) {}
 
@@ -111,7 +141,7 @@ void validate_end(Step&, Problems&) {}
 constexpr StepType kTypes[] = {
     {"SERVICE_TASK", Kind::service_task, enter_service, validate_service, false,
      "creates a job that a worker polls, runs and completes"},
-    {"USER_TASK", Kind::user_task, enter_parked, validate_user_task, true,
+    {"USER_TASK", Kind::user_task, enter_user_task, validate_user_task, true,
      "waits until a person completes it"},
     {"DECISION", Kind::decision, enter_decision, validate_decision, false,
      "takes the first branch, in document order, whose expression is true"},
@@ -119,12 +149,14 @@ constexpr StepType kTypes[] = {
      "sets variables from a table of rules"},
     {"TRANSFORMATION", Kind::transformation, enter_transformation, validate_transformation, false,
      "sets variables from literals and expressions"},
-    {"WAIT", Kind::wait, enter_parked, validate_wait, true, "waits for a signal"},
+    {"WAIT", Kind::wait, enter_wait, validate_wait, true, "waits for a signal"},
     {"PARALLEL_GATEWAY", Kind::parallel_gateway, enter_parallel, validate_parallel, false,
      "starts several branches"},
     {"JOIN_GATEWAY", Kind::join_gateway, enter_join, validate_join, false,
      "waits for every branch of its gateway"},
     {"END", Kind::end, enter_end, validate_end, false, "completes the instance"},
+    {"CALL", Kind::call, enter_call, validate_call, false,
+     "starts an instance of another definition and waits for its end"},
 };
 
 }  // namespace

@@ -128,7 +128,8 @@ void check_reach(const Definition& d, Problems& out) {
 constexpr Time kLongDuration = 200LL * 365 * 24 * 3600 * kSecond;
 
 bool takes_timers(const Step& s) {
-  return s.kind == Kind::service_task || s.kind == Kind::user_task || s.kind == Kind::wait;
+  return s.kind == Kind::service_task || s.kind == Kind::user_task || s.kind == Kind::wait ||
+         s.kind == Kind::call;
 }
 
 // Visits the steps that a token can go to from this step. A non-interrupting timer does not move
@@ -222,7 +223,7 @@ std::vector<std::string> warnings(const Definition& d) {
       if (add(0, t.duration) > kLongDuration)
         out.push_back("step " + quoted(s.id) + ": the duration " + quoted(t.duration_text) +
                       " is cut where time ends, in the year 2262");
-    if (!takes_timers(s) && s.outputs_schema)
+    if ((!takes_timers(s) || s.kind == Kind::call) && s.outputs_schema)
       out.push_back("step " + quoted(s.id) + ": outputsSchema has no effect on " + s.type);
     if (!takes_timers(s) && !s.timers.empty())
       out.push_back("step " + quoted(s.id) + ": boundaryEvents have no effect on " + s.type);

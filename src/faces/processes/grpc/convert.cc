@@ -61,6 +61,7 @@ constexpr TypeRow kTypes[] = {
     {wf::STEP_TYPE_JOIN_GATEWAY, Kind::join_gateway},
     {wf::STEP_TYPE_END, Kind::end},
     {wf::STEP_TYPE_DECISION_TABLE, Kind::decision_table},
+    {wf::STEP_TYPE_CALL, Kind::call},
 };
 
 // An unknown number gives "", which validation refuses as an unsupported type.
@@ -124,6 +125,16 @@ void fill_table(wf::DecisionTable* out, const json::Value& in) {
   }
 }
 
+// A Struct has doubles only; the version of a call and the count of a compensation are integers.
+json::Value with_integer(const pb::Struct& in, std::string_view name) {
+  json::Object out = from_struct(in);
+  if (const json::Value* value = out.find(name); value && value->is_number())
+    if (double number = value->as_double();
+        number == std::floor(number) && number <= INT32_MAX && number >= 0)
+      out.set(std::string(name), json::Value(static_cast<int64_t>(number)));
+  return json::Value(std::move(out));
+}
+
 // Empty fields are left out, because protobuf cannot tell empty from absent.
 json::Value step_document(const wf::WorkflowStep& in) {
   json::Object out;
@@ -158,6 +169,11 @@ json::Value step_document(const wf::WorkflowStep& in) {
   if (in.has_decision_table()) out.add("decisionTable", table_document(in.decision_table()));
   if (in.has_outputs_schema())
     out.add("outputsSchema", json::Value(from_struct(in.outputs_schema())));
+  add_text(out, "attemptTimeout", in.attempt_timeout());
+  add_text(out, "signal", in.signal());
+  add_text(out, "correlationKey", in.correlation_key());
+  if (in.has_compensation()) out.add("compensation", with_integer(in.compensation(), "retryCount"));
+  if (in.has_call()) out.add("call", with_integer(in.call(), "version"));
   return json::Value(std::move(out));
 }
 
@@ -193,6 +209,13 @@ void fill_step(wf::WorkflowStep* out, const json::Value& in, const Step& step) {
     fill_table(out->mutable_decision_table(), *table);
   if (const json::Value* schema = in.find("outputsSchema"); schema && schema->is_object())
     to_struct(schema->object(), out->mutable_outputs_schema());
+  out->set_attempt_timeout(step.attempt_timeout_text);
+  out->set_signal(step.signal);
+  if (step.correlation_key) out->set_correlation_key(step.correlation_key->text());
+  if (const json::Value* call = in.find("call"); call && call->is_object())
+    to_struct(call->object(), out->mutable_call());
+  if (const json::Value* undo = in.find("compensation"); undo && undo->is_object())
+    to_struct(undo->object(), out->mutable_compensation());
 }
 
 }  // namespace
@@ -218,12 +241,13 @@ bool is_json(const wf::WorkflowDefinition& in) {
   };
   auto step = [&](const wf::WorkflowStep& s) {
     const auto& rules = s.decision_table().rules();
-    return is_json(s.outputs_schema()) && values(s.transformations()) &&
+    return is_json(s.outputs_schema()) && is_json(s.call()) && is_json(s.compensation()) &&
+           values(s.transformations()) &&
            std::all_of(rules.begin(), rules.end(),
                        [&](const wf::DecisionTableRule& r) { return values(r.outputs()); });
   };
-  return is_json(in.metadata()) && is_json(in.input_schema()) &&
-         std::all_of(in.steps().begin(), in.steps().end(), step);
+  return is_json(in.metadata()) && is_json(in.input_schema()) && is_json(in.business_key()) &&
+         is_json(in.retention()) && std::all_of(in.steps().begin(), in.steps().end(), step);
 }
 
 json::Object from_struct(const pb::Struct& in) {
@@ -261,6 +285,13 @@ json::Value to_document(const wf::WorkflowDefinition& in) {
   out.add("steps", json::Value(std::move(steps)));
   if (in.has_metadata()) out.add("metadata", json::Value(from_struct(in.metadata())));
   if (in.has_input_schema()) out.add("inputSchema", json::Value(from_struct(in.input_schema())));
+  if (in.has_business_key()) out.add("businessKey", json::Value(from_struct(in.business_key())));
+  json::Object queries;
+  for (const std::string& key : sorted_keys(in.queries()))
+    queries.add(key, json::Value(in.queries().at(key)));
+  if (!queries.empty()) out.add("queries", json::Value(std::move(queries)));
+  add_text(out, "onFailure", in.on_failure());
+  if (in.has_retention()) out.add("retention", json::Value(from_struct(in.retention())));
   return json::Value(std::move(out));
 }
 
@@ -279,6 +310,13 @@ void fill(wf::WorkflowDefinition* out, const Definition& d) {
     to_struct(metadata->object(), out->mutable_metadata());
   if (const json::Value* schema = d.document.find("inputSchema"); schema && schema->is_object())
     to_struct(schema->object(), out->mutable_input_schema());
+  if (const json::Value* policy = d.document.find("businessKey"); policy && policy->is_object())
+    to_struct(policy->object(), out->mutable_business_key());
+  out->set_on_failure(std::string(d.document.string_or("onFailure")));
+  if (const json::Value* kept = d.document.find("retention"); kept && kept->is_object())
+    to_struct(kept->object(), out->mutable_retention());
+  for (const Query& q : d.queries)
+    (*out->mutable_queries())[q.name] = q.expression.text();
 }
 
 // Commands answer with this JSON, so that HTTP needs no second form; gRPC reads it back.
@@ -305,6 +343,7 @@ Result<void> fill(wf::WorkflowInstance* out, std::string_view text) {
   if (const json::Value* v = in.find("priority"))
     out->set_priority(static_cast<int32_t>(v->as_int64().value_or(0)));
   out->set_fairness_key(std::string(in.string_or("fairnessKey")));
+  out->set_parent_instance_id(std::string(in.string_or("parentInstanceId")));
   return {};
 }
 

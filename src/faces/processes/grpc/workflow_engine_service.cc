@@ -174,7 +174,10 @@ WorkflowEngineService::Reactor* WorkflowEngineService::StartInstance(
         if (in->has_fairness_key()) start.fairness_key = in->fairness_key();
         verbs_.start(std::move(submitter), std::move(start), std::move(done));
       },
-      [out](const Bytes& answer) { return fill(out->mutable_instance(), answer); });
+      [out](const Bytes& answer) {
+        out->set_existing(answer.ends_with(kExistingEnd));
+        return fill(out->mutable_instance(), answer);
+      });
 }
 
 WorkflowEngineService::Reactor* WorkflowEngineService::GetInstance(Context* context,
@@ -388,7 +391,8 @@ WorkflowEngineService::Reactor* WorkflowEngineService::SignalWait(Context* conte
                       {.id = in->instance_id(),
                        .step = in->wait_step_id(),
                        .worker = {},
-                       .variables = std::move(*variables)},
+                       .variables = std::move(*variables),
+                       .keep = in->keep()},
                       std::move(done));
       },
       nothing);

@@ -88,6 +88,8 @@ Result<StartCommand> start_command(wire::BodyReader& body) {
   return c;
 }
 
+int start_status(const Bytes& answer) { return answer.ends_with(kExistingEnd) ? 200 : 201; }
+
 Result<Status> status_of_filter(const std::string& name) {
   if (auto status = find_status(name)) return *status;
   return fail(

@@ -27,6 +27,9 @@ Result<VariablesPtr> take_variables(wire::BodyReader& body);
 // The command of a body with definitionId, definitionVersion, variables and businessKey.
 Result<StartCommand> start_command(wire::BodyReader& body);
 
+// 201, or 200 when the answer shows an instance that had the business key already.
+int start_status(const Bytes& answer);
+
 // A status by its name. Error: invalid BAD_STATUS.
 Result<Status> status_of_filter(const std::string& name);
 

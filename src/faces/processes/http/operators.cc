@@ -51,6 +51,7 @@ constexpr FilterField kFields[] = {
     {"definitionId", set_text<&InstanceFilter::definition_id>},
     {"businessKey", set_text<&InstanceFilter::business_key>},
     {"step", set_text<&InstanceFilter::step>},
+    {"parentInstanceId", set_text<&InstanceFilter::parent_id>},
     {"paused", set_paused},
     {"status", set_status},
     {"startedFrom", set_time<&InstanceFilter::started_from>},
@@ -103,7 +104,7 @@ json::Value tokens_value(const Instance& i, const Definition& d) {
   constexpr std::string_view states[] = {"", "running", "held", "failed", "stuck"};
   json::Array out;
   for (const Token& t : i.tokens) {
-    const Step& step = d.steps[t.step];
+    const Step& step = step_of(i, d, t.step);
     json::Value item = json::object({{"stepId", step.id},
                                      {"stepType", step.type},
                                      {"state", states[static_cast<size_t>(t.state)]}});
@@ -117,7 +118,9 @@ json::Value tokens_value(const Instance& i, const Definition& d) {
       o.add("jobId", json::Value(ordinal_id(i.id, t.job)));
       o.add("jobType", json::Value(step.job_type));
       o.add("failedTries", json::Value(static_cast<int64_t>(t.tries)));
+      if (t.attempt_due) o.add("attemptEndsAt", json::Value(rfc3339(t.attempt_due, 6)));
     }
+    if (!t.child_id.empty()) o.add("childInstanceId", json::Value(t.child_id));
     json::Array timers;
     for (const Token::ArmedTimer& a : t.timers) {
       const Timer& timer = step.timers[a.index];

@@ -38,7 +38,7 @@ void append_outcome(std::string& out, const Result<Bytes>& outcome, int status,
     out += "{\"status\":" + std::to_string(r.status) + "," + r.body.substr(1) + "}";
     return;
   }
-  out += "{\"status\":" + std::to_string(status);
+  out += "{\"status\":" + std::to_string(status == 201 ? start_status(*outcome) : status);
   if (!member.empty() && !outcome->empty())
     out.append(",\"").append(member).append("\":").append(*outcome);
   out += '}';

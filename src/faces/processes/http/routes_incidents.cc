@@ -12,16 +12,16 @@ namespace pawl::processes {
 
 namespace {
 
-constexpr std::string_view kOperations[] = {"retry",  "variables", "skip",   "move",
-                                            "cancel", "pause",     "resume", "migrate"};
+constexpr std::string_view kOperations[] = {"retry", "variables", "skip",    "move",      "cancel",
+                                            "pause", "resume",    "migrate", "compensate"};
 
 Result<void> check_operation(const std::string& operation) {
   if (std::find(std::begin(kOperations), std::end(kOperations), operation) != std::end(kOperations))
     return {};
-  return fail(
-      Code::not_found, "NO_OPERATION",
-      "unknown operation \"" + operation +
-          "\"; known are retry, variables, skip, move, cancel, pause, resume, migrate, restart");
+  return fail(Code::not_found, "NO_OPERATION",
+              "unknown operation \"" + operation +
+                  "\"; known are retry, variables, skip, move, cancel, pause, resume, migrate, "
+                  "compensate, restart");
 }
 
 // Refuses members of a wrong type, which would be ignored otherwise.
@@ -368,7 +368,8 @@ std::vector<wire::Route> incident_routes(Service& s) {
             "Starts a new instance from a past step or event of this one."}),
       {"POST", p + "/instances/{id}/{operation}",
        [&s](Request r, Respond a) { operate_one(s, std::move(r), std::move(a)); },
-       "Retries, skips, moves, edits variables, pauses, resumes, cancels or migrates an instance."},
+       "Retries, skips, moves, edits variables, pauses, resumes, cancels, migrates or compensates "
+       "an instance."},
       slow({"POST", p + "/bulk/{operation}",
             [&s](Request r, Respond a) { bulk(s, std::move(r), std::move(a)); },
             "Runs an operation on many instances, by ids or filter. With preview it only lists "

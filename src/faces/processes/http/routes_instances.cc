@@ -14,7 +14,12 @@ void start(Service& service, wire::Request request, wire::Respond respond) {
   if (!body) return respond(refusal(body.error()));
   auto command = start_command(*body);
   if (!command) return respond(refusal(command.error()));
-  service.start(submitter_of(request), std::move(*command), reply_with(std::move(respond), 201));
+  service.start(submitter_of(request), std::move(*command),
+                [respond = std::move(respond)](Result<Bytes> answer) mutable {
+                  if (!answer) return respond(refusal(answer.error()));
+                  int status = start_status(*answer);
+                  respond(ok(status, std::move(*answer)));
+                });
 }
 
 Result<std::string> list(Service& service, const wire::Request& request) {
@@ -101,8 +106,14 @@ void signal(Service& service, wire::Request request, wire::Respond respond) {
   json::Value variables = std::move(*body).take();
   ResultCommand c{.id = request.params[0],
                   .step = request.params[1],
-                  .variables = make_variables(std::move(variables.object()))};
-  service.signal(submitter_of(request), std::move(c), reply_with(std::move(respond), 204));
+                  .variables = make_variables(std::move(variables.object())),
+                  .keep = request.query_param("keep").value_or("") == "true"};
+  service.signal(submitter_of(request), std::move(c),
+                 [respond = std::move(respond)](Result<Bytes> answer) mutable {
+                   if (!answer) return respond(refusal(answer.error()));
+                   // Only a signal that was kept has a body.
+                   respond(answer->empty() ? no_content() : ok(202, std::move(*answer)));
+                 });
 }
 
 void retry_step(Service& service, wire::Request request, wire::Respond respond) {
@@ -140,7 +151,8 @@ std::vector<wire::Route> instance_routes(Service& s) {
        "Merges variables and runs the step again at which the instance failed."},
       {"POST", "/v1/instances/{id}/signals/{step}",
        [&s](Request r, Respond a) { signal(s, std::move(r), std::move(a)); },
-       "Signals a WAIT step; the body is merged into the variables."},
+       "Signals a WAIT step; the body is merged into the variables. With keep=true a signal that "
+       "comes before its WAIT is kept."},
   };
 }
 

@@ -78,7 +78,10 @@ Result<void> TurnContext::start_awaited(std::string_view definition_id) {
 Result<Bytes> chain_on(TurnContext& context) {
   TRY(ChainCommand command, decode_fields<ChainCommand>(context.input.body, "a stored chain"));
   context.chain_depth = command.depth;
-  TRY(auto before, context.instance(command.instance_id));
+  auto found = context.instance(command.instance_id);
+  // The instance was deleted meanwhile, and with it its chain.
+  if (!found && found.error().is(kNoInstance)) return Bytes();
+  TRY(auto before, std::move(found));
   TRY(auto definition, context.definition(before->definition_id, before->version));
   Instance instance = *before;
   Walk walk(context, context.turn.now(), context.tenant, instance, *definition, context.budget);

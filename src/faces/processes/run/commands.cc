@@ -28,6 +28,14 @@ void fields(F& f, T& c, Text& variables) {
   f(variables);
 }
 
+template <class F, FieldsOf<PublishCommand> T, class Text>
+void fields(F& f, T& c, Text& variables) {
+  f(c.name);
+  f(c.key);
+  f(c.ttl_ns);
+  f(variables);
+}
+
 constexpr std::string_view kWhat = "a recorded command";
 
 template <class Command>
@@ -43,7 +51,8 @@ std::unexpected<Error> unreadable() {
   return fail(Code::corrupt, "BAD_COMMAND", std::string(kWhat) + " cannot be read");
 }
 
-void read_later(FieldReader&, ResultCommand&) {}
+void read_later(FieldReader& reader, ResultCommand& c) { reader.later(c.keep); }
+void read_later(FieldReader&, PublishCommand&) {}
 void read_later(FieldReader& reader, StartCommand& c) {
   reader.later(c.priority);
   reader.later(c.fairness_key);
@@ -74,6 +83,12 @@ void fields(F& f, T& c) {
   if constexpr (std::same_as<F, FieldReader>) f.later(c.fenced);
 }
 
+template <class F, FieldsOf<AttemptCommand> T>
+void fields(F& f, T& c) {
+  f(c.job_id);
+  f(c.worker);
+}
+
 template <class F, FieldsOf<CancelCommand> T>
 void fields(F& f, T& c) {
   f(c.instance_id);
@@ -93,7 +108,12 @@ Result<StartCommand> decode_start(BytesView bytes) {
   return decode_with_variables<StartCommand>(bytes);
 }
 
-Bytes encode(const ResultCommand& c) { return encode_with_variables(c); }
+Bytes encode(const ResultCommand& c) {
+  Bytes out = encode_with_variables(c);
+  // Left out when it is false, as before it existed.
+  if (c.keep) FieldWriter{out}(c.keep);
+  return out;
+}
 Result<ResultCommand> decode_result(BytesView bytes) {
   return decode_with_variables<ResultCommand>(bytes);
 }
@@ -106,6 +126,16 @@ Bytes encode(const FailCommand& c) {
 }
 Result<FailCommand> decode_fail(BytesView bytes) {
   return decode_fields<FailCommand>(bytes, kWhat);
+}
+
+Bytes encode(const PublishCommand& c) { return encode_with_variables(c); }
+Result<PublishCommand> decode_publish(BytesView bytes) {
+  return decode_with_variables<PublishCommand>(bytes);
+}
+
+Bytes encode(const AttemptCommand& c) { return encode_fields(c); }
+Result<AttemptCommand> decode_attempt(BytesView bytes) {
+  return decode_fields<AttemptCommand>(bytes, kWhat);
 }
 
 Bytes encode(const CancelCommand& c) { return encode_fields(c); }

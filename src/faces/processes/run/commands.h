@@ -13,8 +13,15 @@ inline constexpr std::string_view upload = "upload", deploy = "deploy",
                                   complete = "complete", fail = "fail", task = "task",
                                   signal = "signal", cancel = "cancel", operate = "operate",
                                   pause_definition = "pause-definition", pause_type = "pause-type",
-                                  timer = "timer", chain = "chain";
+                                  timer = "timer", chain = "chain", attempt = "attempt",
+                                  publish = "publish", drop_signal = "drop-signal",
+                                  forget = "forget", set_retention = "set-retention", call = "call",
+                                  child_ended = "child-ended", cancel_child = "cancel-child";
 }  // namespace verb
+
+// The end of the answer to a start that returned an instance which has the business key already.
+// No other answer ends so: inside texts the quotes are escaped.
+inline constexpr std::string_view kExistingEnd = R"(,"existing":true})";
 
 struct UploadCommand {
   json::Value document;
@@ -32,6 +39,9 @@ struct StartCommand {
   // Without them the definition's expressions decide.
   std::optional<int32_t> priority{};
   std::optional<std::string> fairness_key{};
+  // Of a child, which a turn starts; not part of the bytes. See Instance.
+  std::string parent_id{};
+  uint32_t parent_execution = 0, call_depth = 0;
 };
 Bytes encode(const StartCommand& c);
 Result<StartCommand> decode_start(BytesView bytes);
@@ -42,6 +52,7 @@ struct ResultCommand {
   std::string step;  // the user task or WAIT; empty for a job
   std::string worker;
   VariablesPtr variables;
+  bool keep = false;  // a signal for a WAIT that is not open yet is kept for it
 };
 Bytes encode(const ResultCommand& c);
 Result<ResultCommand> decode_result(BytesView bytes);
@@ -54,6 +65,22 @@ struct FailCommand {
 };
 Bytes encode(const FailCommand& c);
 Result<FailCommand> decode_fail(BytesView bytes);
+
+// A signal by name and correlation key.
+struct PublishCommand {
+  std::string name, key;
+  int64_t ttl_ns = 0;  // how long it is kept when nobody waits for it; 0: not at all
+  VariablesPtr variables;
+};
+Bytes encode(const PublishCommand& c);
+Result<PublishCommand> decode_publish(BytesView bytes);
+
+// A worker has taken a job whose attempts have a timeout.
+struct AttemptCommand {
+  std::string job_id, worker;
+};
+Bytes encode(const AttemptCommand& c);
+Result<AttemptCommand> decode_attempt(BytesView bytes);
 
 struct CancelCommand {
   std::string instance_id, reason;

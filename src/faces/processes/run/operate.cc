@@ -40,9 +40,11 @@ Result<void> set_variables(Order& o) {
 Result<void> retry(Order& o) {
   if (o.instance.status != Status::failed)
     return refuse(o.instance, "only a FAILED instance can be retried");
+  if (o.instance.tokens.empty())
+    return refuse(o.instance, "its steps were undone; restart it as a new instance");
   if (std::string_view step = o.body.string_or("stepId"); !step.empty()) {
     const Token* failed = o.walk.failed_token();
-    if (!failed || o.definition.steps[failed->step].id != step)
+    if (!failed || step_of(o.instance, o.definition, failed->step).id != step)
       return fail(
           Code::conflict, "NOT_THERE",
           "instance \"" + o.instance.id + "\" did not fail at step \"" + std::string(step) + "\"");
@@ -89,6 +91,11 @@ Result<void> relocate(Order& o, Token& token, uint32_t target) {
 Result<void> skip(Order& o) {
   if (o.instance.status == Status::completed || o.instance.status == Status::cancelled)
     return refuse(o.instance, "there is nothing to skip");
+  if (o.instance.compensating) {
+    TRY_OK(set_variables(o));
+    o.walk.skip_compensation(o.reason);
+    return {};
+  }
   TRY(Token * token, selected_token(o, "stepId"));
   const Step& step = o.definition.steps[token->step];
   if (step.next == kNoStep)
@@ -100,6 +107,8 @@ Result<void> skip(Order& o) {
 Result<void> move(Order& o) {
   if (o.instance.status == Status::completed || o.instance.status == Status::cancelled)
     return refuse(o.instance, "nothing can be moved");
+  if (o.instance.compensating)
+    return refuse(o.instance, "its steps are being undone; skip or cancel instead");
   uint32_t target = o.definition.find(o.body.string_or("to"));
   if (target == kNoStep)
     return fail(Code::invalid, "NO_STEP",
@@ -113,6 +122,17 @@ Result<void> cancel(Order& o) {
   if (o.instance.status == Status::completed || o.instance.status == Status::cancelled)
     return refuse(o.instance, "it cannot be cancelled");
   o.walk.cancel(o.reason);
+  return {};
+}
+
+// An operator undoes what an instance has done so far.
+Result<void> compensate(Order& o) {
+  if (o.instance.status == Status::completed || o.instance.status == Status::cancelled)
+    return refuse(o.instance, "only an instance that runs or has failed can be compensated");
+  if (o.instance.compensating) return refuse(o.instance, "its steps are being undone already");
+  if (o.instance.done_steps.empty())
+    return refuse(o.instance, "no step that it has done names a compensation");
+  o.walk.compensate(o.instance.status == Status::failed ? o.instance.failure : o.reason);
   return {};
 }
 
@@ -135,7 +155,7 @@ struct Operation {
 };
 constexpr Operation kOperations[] = {
     {"retry", retry},   {"variables", edit}, {"skip", skip},     {"move", move},
-    {"cancel", cancel}, {"pause", pause},    {"resume", resume},
+    {"cancel", cancel}, {"pause", pause},    {"resume", resume}, {"compensate", compensate},
 };
 
 // A migration is not in the table because it walks under the new definition.
@@ -145,6 +165,8 @@ Result<Bytes> migrate(TurnContext& context, const json::Value& body, std::string
   uint32_t version = 0;
   if (const json::Value* v = body.find("version"); v && v->is_number())
     version = static_cast<uint32_t>(v->as_int64().value_or(0));
+  if (before->compensating)
+    return refuse(*before, "its steps are being undone; it cannot be migrated");
   TRY(auto to, context.definition(before->definition_id, version));
   MigrationPlan plan = plan_migration(*before, *from, *to, body.find("steps"));
   if (!plan.problems.empty())
@@ -155,6 +177,11 @@ Result<Bytes> migrate(TurnContext& context, const json::Value& body, std::string
   walk.record_event("migrated from version " + std::to_string(from->version) + " to " +
                     std::to_string(to->version));
   walk.migrate(*from, plan.steps);
+  if (!is_final(instance.status)) {
+    // The policy of the new version holds from now on.
+    if (to->key_policy && !from->key_policy) TRY_OK(context.take_key(instance, *to));
+    if (from->key_policy && !to->key_policy) TRY_OK(context.release_key(instance));
+  }
   TRY(InstancePtr after, context.close(instance, walk, *to, static_cast<uint8_t>(before->status)));
   return instance_json(*after, *to);
 }

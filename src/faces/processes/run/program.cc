@@ -2,9 +2,11 @@
 
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/run/calls.h"
 #include "faces/processes/run/slots.h"
 #include "faces/processes/schedule/verbs.h"
 #include "faces/processes/state/job.h"
+#include "faces/processes/state/signal.h"
 #include "json/merge.h"
 #include "json/text.h"
 
@@ -112,6 +114,15 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
     return fail(Code::not_found, "NO_STEP",
                 "definition \"" + c.definition_id + "\" version " + std::to_string(version) +
                     " has no step \"" + c.at_step + "\"");
+  TRY(InstancePtr holder, key_holder(*definition, c.business_key, c.previous_id));
+  if (holder && c.previous_id.empty() && c.parent_id.empty() &&
+      definition->key_policy->conflict == KeyPolicy::Conflict::return_existing) {
+    existing = true;
+    if (used) {
+      TRY(*used, this->definition(holder->definition_id, holder->version));
+    }
+    return holder;
+  }
   std::string refused = chain_refused();
   // An instance that starts within its workflow has variables that the workflow made.
   if (definition->input_schema && c.at_step.empty()) {
@@ -129,6 +140,9 @@ Result<InstancePtr> TurnContext::start(const StartCommand& c,
   instance.previous_id = c.previous_id;
   instance.started = turn.now();
   instance.variables = c.variables;
+  instance.parent_id = c.parent_id;
+  instance.parent_execution = c.parent_execution;
+  instance.call_depth = c.call_depth;
   // Only a chained instance is started while its definition is paused.
   instance.paused = head->paused;
   instance.suspended = head->paused;
@@ -152,6 +166,12 @@ Result<InstancePtr> TurnContext::close(Instance& instance, Walk& walk, const Def
     return fail(Code::too_large, "VARIABLES_TOO_LARGE",
                 "the variables of an instance may have " + std::to_string(kVariablesBytes) +
                     " bytes as JSON: keep large content elsewhere and pass a reference");
+  TRY_OK(update_key(instance, definition, status_before));
+  TRY_OK(update_retention(instance, definition, status_before));
+  const bool ran = !is_final(static_cast<Status>(status_before));
+  if (ran && is_final(instance.status) && instance.parent_execution)
+    turn.open(
+        child_ended_effect(tenant, {instance.parent_id, instance.parent_execution, instance.id}));
   if (walk.reached_end() && definition.steps[walk.end_step()].chains.value_or(definition.chains))
     TRY_OK(chain(instance, definition, note));
   if (is_final(instance.status)) TRY_OK(end_run(*this, instance.id));
@@ -171,97 +191,15 @@ InstancePtr TurnContext::put(Instance instance, Note note) {
 
 namespace {
 
-// The command of the input: the object that the service made, or one decoded from the body.
-template <class T, class Decode>
-Result<std::shared_ptr<const T>> command(const Input& input, Decode&& decode) {
-  if (input.decoded) return std::static_pointer_cast<const T>(input.decoded);
-  TRY(T value, decode(input.body));
-  return std::make_shared<const T>(std::move(value));
-}
-
-std::string summary(const std::string& id, uint32_t version, const DefinitionHead::Version& v) {
-  std::string out = "{\"id\":\"" + id + "\",\"version\":" + std::to_string(version) + ",\"name\":";
-  json::append_string(out, v.name);
-  append_time(out += ",\"uploadedAt\":", v.uploaded);
-  return out += '}';
-}
-
-// Makes a version the one that starts use, and opens the definition again. Returns whether anything
-// changed.
-Result<bool> activate(TurnContext& context, const std::string& id, DefinitionHead head,
-                      uint32_t version) {
-  bool was_closed = head.retired || head.deleted;
-  if (head.current() == version && !was_closed) return false;
-  head.active = version == head.versions.size() ? 0 : version;
-  head.retired = head.deleted = false;
-  head.retire_reason.clear();
-  Bytes bytes = encode(head);
-  context.turn.write(head_key(context.tenant, id), std::move(bytes),
-                     std::make_shared<const DefinitionHead>(std::move(head)));
-  if (was_closed) TRY_OK(context.start_awaited(id));
-  return true;
-}
-
-Result<UploadCommand> decode_upload(BytesView body) {
-  TRY(json::Value document, json::parse(body));
-  return UploadCommand{std::move(document), nullptr};
-}
-
-// What the upload of an earlier version's text does.
-enum class OldText : uint8_t { activate, keep };
-
-Result<Bytes> store(TurnContext& context, OldText old_text) {
-  TRY(auto command, command<UploadCommand>(context.input, decode_upload));
-  std::shared_ptr<const Definition> definition = command->definition;
-  if (!definition) {
-    TRY(Definition made, make_definition(command->document));
-    definition = std::make_shared<const Definition>(std::move(made));
-  }
-  Key key = head_key(context.tenant, definition->id);
-  TRY(auto before, context.turn.read_as<DefinitionHead>(key, decode_head));
-  std::string digest = content_digest(definition->document);
-  DefinitionHead head;
-  if (before) {
-    head = *before;
-    for (size_t i = 0; i < head.versions.size(); ++i) {
-      if (head.versions[i].digest != digest) continue;
-      uint32_t version = static_cast<uint32_t>(i + 1);
-      std::string answer = summary(definition->id, version, head.versions[i]);
-      if (old_text == OldText::keep) return answer;
-      TRY(bool changed, activate(context, definition->id, head, version));
-      if (!changed) return answer;
-      answer.pop_back();
-      return answer += ",\"activated\":true}";
-    }
-  }
-  bool was_closed = head.retired || head.deleted;
-  head.active = 0;
-  head.retired = head.deleted = false;
-  head.retire_reason.clear();
-  head.versions.push_back({digest, definition->name, context.turn.now()});
-  uint32_t version = static_cast<uint32_t>(head.versions.size());
-  auto stored = std::make_shared<Definition>(*definition);
-  stored->version = version;
-  stored->uploaded = context.turn.now();
-  context.turn.write(version_key(context.tenant, definition->id, version),
-                     encode_version(version, context.turn.now(), definition->document), stored);
-  Bytes bytes = encode(head);
-  std::string answer = summary(definition->id, version, head.versions.back());
-  context.turn.write(key, std::move(bytes),
-                     std::make_shared<const DefinitionHead>(std::move(head)));
-  if (version == 1 || was_closed) TRY_OK(context.start_awaited(definition->id));
-  return answer;
-}
-
-Result<Bytes> upload(TurnContext& context) { return store(context, OldText::keep); }
-Result<Bytes> deploy(TurnContext& context) { return store(context, OldText::activate); }
-
 Result<Bytes> start(TurnContext& context) {
   TRY(auto command, command<StartCommand>(context.input, decode_start));
   context.reason = command->reason;
   std::shared_ptr<const Definition> definition;
   TRY(InstancePtr instance, context.start(*command, &definition));
-  return instance_json(*instance, *definition);
+  std::string answer = instance_json(*instance, *definition);
+  if (!context.existing) return answer;
+  answer.pop_back();
+  return answer.append(kExistingEnd);
 }
 
 void merge_deep_into(Walk& walk, const Variables& result) {
@@ -303,19 +241,12 @@ Result<void> walk_job(TurnContext& context, const std::string& job_id, Act&& act
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
         TRY(const Token* token, job_token(instance, job_id, job.ordinal));
         if (!token) return false;
-        TRY_OK(act(walk, *token, definition.steps[token->step]));
+        TRY_OK(act(walk, *token, step_of(instance, definition, token->step)));
         return true;
       });
   if (!done && done.error().is(kNoInstance))
     return fail(Code::not_found, "NO_JOB", "job \"" + job_id + "\" not found");
   return done;
-}
-
-// Refuses the result of a job, a user task or a WAIT that the step's outputsSchema does not allow.
-Result<void> check_outputs(TurnContext& context, const Step& step, const Variables& result) {
-  if (!step.outputs_schema) return {};
-  return context.check_schema(*step.outputs_schema, result.object,
-                              "the outputsSchema of step \"" + step.id + "\"");
 }
 
 Result<Bytes> complete(TurnContext& context) {
@@ -342,15 +273,64 @@ Result<Bytes> fail_job(TurnContext& context) {
   return Bytes();
 }
 
+// Begins the time of an attempt. A job that has ended meanwhile needs none.
+Result<Bytes> attempt(TurnContext& context) {
+  TRY(auto command, command<AttemptCommand>(context.input, decode_attempt));
+  TRY(OrdinalId job, parse_job_id(command->job_id));
+  TRY_OK(walk_instance(
+      context, job.instance_id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        TRY(const Token* token, job_token(instance, command->job_id, job.ordinal));
+        if (!token || instance.suspended) return false;
+        if (!step_of(instance, definition, token->step).attempt_timeout) return false;
+        walk.begin_attempt(*walk.token(token->execution), command->worker);
+        return true;
+      }));
+  return Bytes();
+}
+
+Result<void> expire_attempt(TurnContext& context, const AttemptId& id) {
+  context.tenant = id.tenant;
+  TRY(OrdinalId job, parse_job_id(id.job_id));
+  return walk_instance(
+      context, job.instance_id,
+      [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
+        TRY(const Token* token, job_token(instance, id.job_id, job.ordinal));
+        if (!token || token->leases != id.lease) return false;
+        const Step& step = step_of(instance, definition, token->step);
+        walk.fail_job(token->execution,
+                      "AttemptTimedOut: step \"" + step.id + "\" had no result within " +
+                          step.attempt_timeout_text,
+                      true);
+        return true;
+      });
+}
+
 std::unexpected<Error> finished(const Instance& instance) {
   return fail(
       Code::conflict, "INSTANCE_FINISHED",
       "instance \"" + instance.id + "\" is already " + std::string(status_name(instance.status)));
 }
 
+Result<void> keep_for_step(Walk& walk, const Instance& instance, uint32_t step,
+                           const VariablesPtr& variables) {
+  size_t bytes = variables->text.size();
+  for (const Instance::KeptSignal& kept : instance.kept_signals)
+    bytes += kept.variables->text.size();
+  if (instance.kept_signals.size() >= kKeptSignalsOfInstance || bytes > kVariablesBytes)
+    return fail(Code::exhausted, "SIGNALS_FULL",
+                "instance \"" + instance.id + "\" keeps " +
+                    std::to_string(instance.kept_signals.size()) + " signals; it may keep " +
+                    std::to_string(kKeptSignalsOfInstance) + " with " +
+                    std::to_string(kVariablesBytes) + " bytes: wait until it takes them");
+  walk.keep_signal(step, variables);
+  return {};
+}
+
 // Completes a parked USER_TASK or WAIT by instance and step.
 Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Code absent) {
   TRY(auto command, command<ResultCommand>(context.input, decode_result));
+  Bytes answer;
   TRY_OK(walk_instance(
       context, command->id,
       [&](Walk& walk, Instance& instance, const Definition& definition) -> Result<bool> {
@@ -362,6 +342,12 @@ Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Cod
         // An unknown step is not found, whether or not the instance is finished.
         if (is_final(instance.status) && step != kNoStep) return finished(instance);
         Token* token = step == kNoStep ? nullptr : walk.token_at(step);
+        if (!token && command->keep && step != kNoStep) {
+          TRY_OK(check_outputs(context, definition.steps[step], *command->variables));
+          TRY_OK(keep_for_step(walk, instance, step, command->variables));
+          answer = R"({"kept":true})";
+          return true;
+        }
         if (!token)
           return fail(absent, "NOT_WAITING",
                       "instance \"" + command->id + "\" has no open " + std::string(what) +
@@ -372,7 +358,7 @@ Result<Bytes> settle(TurnContext& context, Kind kind, std::string_view what, Cod
         walk.complete(token->execution);
         return true;
       }));
-  return Bytes();
+  return answer;
 }
 
 Result<Bytes> task(TurnContext& context) {
@@ -404,6 +390,24 @@ Result<Bytes> timer(TurnContext& context) {
   }
   if (auto of_schedule = parse_schedule_timer(context.input.settles)) {
     TRY_OK(run_schedule(context, *of_schedule));
+    return Bytes();
+  }
+  if (auto of_attempt = parse_attempt_timer(context.input.settles)) {
+    TRY_OK(expire_attempt(context, *of_attempt));
+    return Bytes();
+  }
+  if (auto of_signal = parse_signal_timer(context.input.settles)) {
+    context.tenant = of_signal->tenant;
+    TRY_OK(expire_signal(context, of_signal->signal_id));
+    return Bytes();
+  }
+  if (auto kept = parse_retention_timer(context.input.settles)) {
+    context.tenant = kept->tenant;
+    auto instance = context.instance(kept->instance_id);
+    if (!instance && instance.error().is(kNoInstance)) return Bytes();
+    TRY_OK(instance);
+    if (static_cast<uint8_t>((*instance)->status) == kept->status)
+      TRY_OK(forget_instance(context, **instance));
     return Bytes();
   }
   TRY(TimerId id, parse_timer_effect_id(context.input.settles));
@@ -441,35 +445,22 @@ constexpr Verb kVerbs[] = {
     {verb::put_schedule, put_schedule},
     {verb::operate_schedule, operate_schedule},
     {verb::next_run, next_run},
+    {verb::attempt, attempt},
+    {verb::publish, publish_signal},
+    {verb::drop_signal, drop_signal},
+    {verb::forget, forget},
+    {verb::set_retention, set_retention},
+    {verb::call, call_child},
+    {verb::child_ended, child_ended},
+    {verb::cancel_child, cancel_child},
 };
 
 }  // namespace
 
-Result<Bytes> manage_definition(TurnContext& context) {
-  TRY(json::Value body, json::parse(context.input.body));
-  std::string id(body.string_or("definitionId"));
-  std::string_view operation = body.string_or("operation");
-  TRY(auto before, context.head(id));
-  DefinitionHead head = *before;
-  if (operation == "activate") {
-    const json::Value* wanted = body.find("version");
-    int64_t version = wanted && wanted->is_number() ? wanted->as_int64().value_or(0) : 0;
-    if (version < 1 || static_cast<size_t>(version) > head.versions.size())
-      return fail(Code::not_found, "NO_DEFINITION",
-                  "version " + std::to_string(version) + " of definition \"" + id +
-                      "\" not found: it has versions 1 to " + std::to_string(head.versions.size()));
-    TRY(bool changed, activate(context, id, head, static_cast<uint32_t>(version)));
-    return Bytes(json::print(
-        json::object({{"definitionId", id}, {"version", version}, {"activated", changed}})));
-  }
-  bool retires = operation == "retire";
-  (retires ? head.retired : head.deleted) = true;
-  if (retires) head.retire_reason = body.string_or("reason");
-  Bytes bytes = encode(head);
-  context.turn.write(head_key(context.tenant, id), std::move(bytes),
-                     std::make_shared<const DefinitionHead>(std::move(head)));
-  return Bytes(
-      json::print(json::object({{"definitionId", id}, {retires ? "retired" : "deleted", true}})));
+Result<void> check_outputs(TurnContext& context, const Step& step, const Variables& result) {
+  if (!step.outputs_schema) return {};
+  return context.check_schema(*step.outputs_schema, result.object,
+                              "the outputsSchema of step \"" + step.id + "\"");
 }
 
 Result<Bytes> Program::run(Turn& turn, const Input& input) const {
@@ -488,6 +479,15 @@ void Program::view(const Committed& frame, ViewRows& out) const {
     if (!note) continue;
     Bytes position = rows::position(note->started, note->instance_id);
     std::string_view tenant = note->tenant;
+    if (note->after == kForgotten) {
+      out.erase(
+          rows::definition_prefix(tenant, note->definition_id, static_cast<Status>(note->before)) +
+          position);
+      if (!note->business_key.empty())
+        out.erase(rows::business_prefix(tenant, note->business_key) + position);
+      out.erase_prefix(rows::history_prefix(tenant, note->instance_id));
+      continue;
+    }
     if (note->before == 0 && !note->business_key.empty())
       out.put(rows::business_prefix(tenant, note->business_key) + position, {});
     if (note->before != static_cast<uint8_t>(note->after)) {

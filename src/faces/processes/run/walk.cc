@@ -190,8 +190,10 @@ void Walk::fire_join(std::vector<Token>::iterator waiting, const Scope& scope) {
 void Walk::complete(uint32_t execution) {
   Token* token = this->token(execution);
   if (!token) return;
+  if (instance_.compensating) return compensation_done(Execution::completed);
   const Step& step = definition_.steps[token->step];
   uint32_t next = step.next;
+  if (auto done = remember_done(*token, step); !done) return fail(execution, done.error().message);
   if (!step.branches.empty()) {
     Result<uint32_t> target = branch_of(*this, step);
     if (!target) return fail(execution, target.error().message);
@@ -249,7 +251,7 @@ void Walk::fail_job(uint32_t execution, const std::string& reason, bool retryabl
                     NextAttempt next) {
   Token* token = this->token(execution);
   if (!token) return;
-  const Step& step = definition_.steps[token->step];
+  const Step& step = step_of(*token);
   bool fenced = next == NextAttempt::new_job;
   if (!retryable || token->tries >= step.retries ||
       (fenced && instance_.ordinals + 8 >= kMaxOrdinals))
@@ -280,7 +282,7 @@ void Walk::fail(uint32_t execution, const std::string& reason) {
   record_ended(*token, Execution::failed, reason);
   token->state = TokenState::failed;
   instance_.status = Status::failed;
-  instance_.failure = reason;
+  instance_.failure = (instance_.compensating ? "CompensationFailed: " : "") + reason;
   instance_.completed = now_;
   suspend();
   run();
@@ -288,10 +290,15 @@ void Walk::fail(uint32_t execution, const std::string& reason) {
 
 void Walk::cancel(const std::string& reason) {
   suspend();
-  for (Token& t : instance_.tokens)
+  for (Token& t : instance_.tokens) {
+    drop_call(t);
     if (t.state == TokenState::running) record_ended(t, Execution::skipped, "cancelled");
+  }
   instance_.tokens.clear();
   instance_.scopes.clear();
+  instance_.kept_signals.clear();
+  instance_.done_steps.clear();
+  instance_.compensating = false;
   instance_.paused = instance_.suspended = false;
   instance_.status = Status::cancelled;
   instance_.failure = reason;
@@ -307,6 +314,8 @@ void Walk::end_instance(uint32_t step) {
   }
   instance_.tokens.clear();
   instance_.scopes.clear();
+  instance_.kept_signals.clear();
+  instance_.done_steps.clear();
   pending_.clear();
   instance_.status = Status::completed;
   instance_.completed = now_;
@@ -363,7 +372,7 @@ Token::ArmedTimer* Walk::armed(Token& token, uint32_t index) {
 }
 
 void Walk::record_entered(const Token& token) {
-  const Step& step = definition_.steps[token.step];
+  const Step& step = step_of(token);
   facts_.push_back({.kind = Fact::Kind::entered,
                     .ordinal = token.execution,
                     .step_kind = step.kind,
@@ -373,7 +382,7 @@ void Walk::record_entered(const Token& token) {
 }
 
 void Walk::record_ended(const Token& token, Execution status, const std::string& reason) {
-  const Step& step = definition_.steps[token.step];
+  const Step& step = step_of(token);
   facts_.push_back({.kind = Fact::Kind::ended,
                     .ordinal = token.execution,
                     .step_kind = step.kind,
@@ -402,11 +411,16 @@ void Walk::drop_empty_scopes() {
 }
 
 Note Walk::finish(uint8_t status_before) {
+  const bool failed_now =
+      instance_.status == Status::failed && !is_final(static_cast<Status>(status_before));
+  if (failed_now && definition_.compensates_failures && !instance_.compensating &&
+      !instance_.done_steps.empty())
+    compensate(std::string(instance_.failure));
   settle_variables();
   if (!instance_.scopes.empty()) drop_empty_scopes();
   if (!is_final(instance_.status)) {
     bool waits = std::any_of(instance_.tokens.begin(), instance_.tokens.end(), [&](const Token& t) {
-      return t.state == TokenState::running && type_of(definition_.steps[t.step].kind).waits;
+      return t.state == TokenState::running && type_of(step_of(t).kind).waits;
     });
     instance_.status = waits ? Status::waiting : Status::active;
   }

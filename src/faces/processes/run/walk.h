@@ -19,6 +19,10 @@ class EffectSink {
   // The same for a job under a limit, which may have to wait before it is opened.
   virtual void open_limited(const LimitUse&, Effect effect) { open(std::move(effect)); }
   virtual void withdraw_limited(const LimitUse&, const std::string& id) { withdraw(id); }
+  // Takes the oldest kept signal for the subscription. Without one it registers the WAIT and
+  // returns null.
+  virtual VariablesPtr subscribe(const Subscription&, const std::string&) { return nullptr; }
+  virtual void unsubscribe(const Subscription&, const std::string&) {}
 };
 
 // The work that the walks of one turn have used together. The limits are kStepsPerTurn and
@@ -51,7 +55,14 @@ class Walk {
   // The next attempt has a new id, so that a late or repeated result of this one finds no job.
   void fail_job(uint32_t execution, const std::string& reason, bool retryable,
                 NextAttempt next = NextAttempt::new_job);
+  // A worker has taken the job of a step with an attemptTimeout: its time begins now.
+  void begin_attempt(Token& token, const std::string& worker);
   void fail(uint32_t execution, const std::string& reason);
+  // Takes all tokens away and undoes the steps that are done, the last one first. The instance
+  // fails with `reason` when all are undone.
+  void compensate(const std::string& reason);
+  // Gives up the compensation that runs or has failed, and goes on with the one before.
+  void skip_compensation(const std::string& reason);
   void cancel(const std::string& reason);
   void pause();
   void resume();
@@ -82,6 +93,17 @@ class Walk {
   // Fails when the key of the step's limit cannot be evaluated, or when the turn has used its work.
   Result<void> open_job(Token& token, const Step& step);
   void arm_timers(Token& token, const Step& step);
+  // CALL: asks for the start of the child. Fails when its variables cannot be evaluated.
+  Result<void> open_call(Token& token, const Step& step);
+  // The child of a waiting CALL was started, has ended, or could not be started.
+  void child_started(Token& token, const std::string& child_id);
+  void child_completed(Token& token, const Variables& child);
+  void child_failed(Token& token, const std::string& reason);
+  // WAIT: merges a signal that was kept for it and returns true. Without one it registers the WAIT
+  // for signals of its name.
+  Result<bool> take_kept_signal(Token& token, const Step& step);
+  // Keeps a signal for the next time that a token enters the WAIT.
+  void keep_signal(uint32_t step, const VariablesPtr& variables);
   Time now() const { return now_; }
 
   // Sets the final status and returns the note of the walk.
@@ -108,7 +130,23 @@ class Walk {
   void fire_join(std::vector<Token>::iterator waiting, const Scope& scope);
   void end_instance(uint32_t step);
   void drop_effects(Token& token);
-  void withdraw_job(const Token& token);
+  void drop_attempt(Token& token);
+  void unsubscribe(Token& token);
+  const Step& step_of(const Token& token) const {
+    return processes::step_of(instance_, definition_, token.step);
+  }
+  // Remembers that the step is done and how to undo it.
+  Result<void> remember_done(const Token& token, const Step& step);
+  void compensate_next();
+  void compensation_done(Execution status, const std::string& reason = {});
+  // The CALL is left before its child has ended: the child is cancelled.
+  void drop_call(Token& token);
+  // Looks whether the child of a CALL ended while the instance was suspended.
+  void recheck_child(const Token& token);
+  Result<VariablesPtr> next_kept_signal(Token& token, const Step& step);
+  // Registers the WAITs again, and completes those for which a signal was kept meanwhile.
+  void resume_waits(const std::vector<uint32_t>& executions);
+  void withdraw_job(Token& token);
   // Withdraws jobs and timers, and keeps the remaining time of each timer.
   void suspend();
   // Offers the jobs and timers again and enters the steps of held tokens.

@@ -24,6 +24,14 @@ void Walk::resume() {
 
 void Walk::retry() {
   instance_.status = Status::active;
+  if (instance_.compensating) {
+    // The step is still the last one that is done: it is undone again.
+    instance_.failure.clear();
+    instance_.completed = 0;
+    instance_.tokens.clear();
+    instance_.suspended = instance_.paused;
+    return compensate_next();
+  }
   instance_.failure.clear();
   instance_.completed = 0;
   for (Token& t : instance_.tokens)
@@ -35,6 +43,7 @@ void Walk::suspend() {
   if (instance_.suspended) return;
   for (Token& t : instance_.tokens) {
     if (t.job && t.state == TokenState::running) withdraw_job(t);
+    unsubscribe(t);
     for (Token::ArmedTimer& a : t.timers) {
       effects_.withdraw(timer_effect_id(tenant_, id_of(t.execution), a.index));
       a.due = std::max<Time>(0, a.due - now_);
@@ -47,12 +56,15 @@ void Walk::reactivate() {
   if (instance_.paused) return;
   bool was_suspended = std::exchange(instance_.suspended, false);
   std::vector<Token> held;
-  uint32_t refused = 0;  // execution whose job cannot be opened
+  std::vector<uint32_t> waits;  // executions of WAITs
+  uint32_t refused = 0;         // execution whose job cannot be opened
   std::string why;
   for (Token& t : instance_.tokens) {
     if (t.state == TokenState::held) held.push_back(t);
     if (t.state != TokenState::running || !was_suspended) continue;
-    const Step& step = definition_.steps[t.step];
+    const Step& step = step_of(t);
+    if (step.kind == Kind::wait) waits.push_back(t.execution);
+    if (step.kind == Kind::call) recheck_child(t);
     if (step.kind == Kind::service_task) {
       if (auto opened = open_job(t, step); !opened) {
         refused = t.execution;
@@ -73,6 +85,9 @@ void Walk::reactivate() {
     pending_.push_back({held[i - 1].step, held[i - 1].scope, held[i - 1].branch});
   if (refused) return fail(refused, why);
   run();
+  resume_waits(waits);
+  // It was paused between two compensations.
+  if (instance_.compensating && instance_.tokens.empty()) compensate_next();
 }
 
 void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
@@ -106,6 +121,18 @@ void Walk::migrate(const Definition& from, const std::vector<uint32_t>& steps) {
                             [](const auto& a, const auto& b) { return a.first == b.first; }),
                 entries.end());
   instance_.entries = std::move(entries);
+  for (Instance::KeptSignal& kept : instance_.kept_signals)
+    kept.step = steps[kept.step];
+  size_t dropped = std::erase_if(instance_.kept_signals, [](const Instance::KeptSignal& kept) {
+    return kept.step == kNoStep;
+  });
+  for (Instance::DoneStep& done : instance_.done_steps)
+    done.step = steps[done.step];
+  size_t forgotten = std::erase_if(instance_.done_steps, [&](const Instance::DoneStep& done) {
+    return done.step == kNoStep || !definition_.steps[done.step].compensation;
+  });
+  if (forgotten) record_event(std::to_string(forgotten) + " steps have no compensation any more");
+  if (dropped) record_event(std::to_string(dropped) + " kept signals have no WAIT any more");
   instance_.version = definition_.version;
   if (!was_suspended) reactivate();
 }
@@ -119,7 +146,8 @@ Result<void> Walk::open_job(Token& token, const Step& step) {
     TRY(token.limit, limit_use(*step.limit, variables(), now_, budget_.work));
   }
   settle_variables();
-  offer(token, step, 0, instance_.variables->text);
+  const bool own = instance_.compensating && !instance_.done_steps.back().variables.empty();
+  offer(token, step, 0, own ? instance_.done_steps.back().variables : instance_.variables->text);
   return {};
 }
 
@@ -133,7 +161,8 @@ void Walk::offer(const Token& token, const Step& step, Time not_before,
           step.id,
           step.retries - std::min(step.retries, token.tries),
           token.entered,
-          variables};
+          variables,
+          step.attempt_timeout_text};
   Effect effect{.id = job_effect_id(job.id, token.tries),
                 .to = To::worker,
                 .program = std::string(kProgram),
@@ -167,11 +196,33 @@ void Walk::drop_effects(Token& token) {
     for (const Token::ArmedTimer& a : token.timers)
       effects_.withdraw(timer_effect_id(tenant_, id_of(token.execution), a.index));
   }
+  unsubscribe(token);
+  drop_call(token);
   token.timers.clear();
   token.limit.reset();
 }
 
-void Walk::withdraw_job(const Token& token) {
+void Walk::begin_attempt(Token& token, const std::string& worker) {
+  const Step& step = step_of(token);
+  if (!step.attempt_timeout || instance_.suspended) return;
+  // A lease that ended without a result: the next worker has the whole time.
+  drop_attempt(token);
+  token.attempt_due = add(now_, *step.attempt_timeout);
+  effects_.open({.id = attempt_timer_id(tenant_, id_of(token.job), ++token.leases),
+                 .to = To::clock,
+                 .program = std::string(kProgram),
+                 .tenant = tenant_,
+                 .due = token.attempt_due});
+  record_event("attempt began at worker \"" + worker + "\"", step.id);
+}
+
+void Walk::drop_attempt(Token& token) {
+  if (!std::exchange(token.attempt_due, 0)) return;
+  effects_.withdraw(attempt_timer_id(tenant_, id_of(token.job), token.leases));
+}
+
+void Walk::withdraw_job(Token& token) {
+  drop_attempt(token);
   std::string effect_id = job_effect_id(id_of(token.job), token.tries);
   if (token.limit)
     effects_.withdraw_limited(*token.limit, effect_id);

@@ -30,6 +30,26 @@ Key awaited_key(std::string_view tenant, std::string_view id, std::string_view i
 Key awaited_prefix(std::string_view tenant, std::string_view id) {
   return prefix({kProgram, tenant, "w", id});
 }
+Key unique_key(std::string_view tenant, std::string_view id, std::string_view business_key) {
+  return key({kProgram, tenant, "u", id, business_key});
+}
+Key retention_key(std::string_view tenant) { return key({kProgram, tenant, "o", "retention"}); }
+Key kept_signal_key(std::string_view tenant, std::string_view signal_id) {
+  return key({kProgram, tenant, "m", signal_id});
+}
+Key kept_signal_prefix(std::string_view tenant) { return prefix({kProgram, tenant, "m"}); }
+Key mailbox_key(std::string_view tenant, std::string_view name, std::string_view correlation_key) {
+  return key({kProgram, tenant, "s", name, correlation_key});
+}
+Key waiter_prefix(std::string_view tenant, std::string_view name,
+                  std::string_view correlation_key) {
+  return prefix({kProgram, tenant, "k", name, correlation_key});
+}
+// The time is written so that keys sort by it.
+Key waiter_key(std::string_view tenant, const Subscription& s, std::string_view execution_id) {
+  return waiter_prefix(tenant, s.name, s.key) + hex(ordered64(static_cast<uint64_t>(s.since))) +
+         std::string(1, '\0') + std::string(execution_id);
+}
 // Not below the tenant: the start of the server reads the pauses of all tenants in one scan.
 Key paused_type_key(std::string_view tenant, std::string_view job_type) {
   return key({kProgram, "~paused", tenant, job_type});

@@ -8,6 +8,11 @@
 //   processes\0 tenant \0 c \0 id              a schedule
 //   processes\0 tenant \0 h \0 id \0 slot      one of the last runs of a schedule
 //   processes\0 tenant \0 y \0 instance        a queued run of a schedule waits for this instance
+//   processes\0 tenant \0 u \0 id \0 key      the instance that has a unique business key
+//   processes\0 tenant \0 m \0 signal         a kept signal
+//   processes\0 tenant \0 s \0 name \0 key    the kept signals of a name and correlation key
+//   processes\0 tenant \0 k \0 name \0 key \0 since \0 execution    a WAIT for such signals
+//   processes\0 tenant \0 o \0 retention      the tenant's default retention, as JSON
 //   processes\0 ~paused \0 tenant \0 job type  a paused job type
 
 #include "faces/processes/state/instance.h"
@@ -22,6 +27,15 @@ Key instance_key(std::string_view tenant, std::string_view instance_id);
 Key awaited_key(std::string_view tenant, std::string_view definition_id,
                 std::string_view instance_id);
 Key awaited_prefix(std::string_view tenant, std::string_view definition_id);
+Key unique_key(std::string_view tenant, std::string_view definition_id,
+               std::string_view business_key);
+Key retention_key(std::string_view tenant);
+Key kept_signal_key(std::string_view tenant, std::string_view signal_id);
+Key kept_signal_prefix(std::string_view tenant);
+Key mailbox_key(std::string_view tenant, std::string_view name, std::string_view correlation_key);
+Key waiter_key(std::string_view tenant, const Subscription& subscription,
+               std::string_view execution_id);
+Key waiter_prefix(std::string_view tenant, std::string_view name, std::string_view correlation_key);
 Key paused_type_key(std::string_view tenant, std::string_view job_type);
 Key paused_prefix();  // of all tenants
 

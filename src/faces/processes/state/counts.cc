@@ -42,7 +42,7 @@ void InstanceCounts::watch(const Frame& frame) {
     auto& counts = counts_[{std::string(note->tenant), std::string(note->definition_id)}];
     // 0: the instance is new.
     if (note->before) --counts[note->before];
-    ++counts[static_cast<size_t>(note->after)];
+    if (note->after != kForgotten) ++counts[static_cast<size_t>(note->after)];
   }
 }
 

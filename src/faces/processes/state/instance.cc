@@ -1,6 +1,7 @@
 #include "faces/processes/state/instance.h"
 
 #include "faces/processes/limits.h"
+#include "faces/processes/state/instance_parts.h"
 #include "json/text.h"
 
 namespace pawl::processes {
@@ -104,11 +105,11 @@ Scope read_scope(Reader& r) {
   return s;
 }
 
-// The last part of an instance, which is left out when nothing in it is set: as before it existed.
+// Left out when nothing in it is set and no part follows: as before it existed.
 void write_fairness(Writer& w, const Instance& i) {
   size_t limited = static_cast<size_t>(std::count_if(
       i.tokens.begin(), i.tokens.end(), [](const Token& t) { return t.limit.has_value(); }));
-  if (!limited && !i.priority && i.fairness_key.empty()) return;
+  if (!limited && !i.priority && i.fairness_key.empty() && !has_parts(i)) return;
   w.sint(i.priority);
   w.str(i.fairness_key);
   w.uint(limited);
@@ -142,7 +143,7 @@ void read_fairness(Reader& r, Instance& i) {
 }  // namespace
 
 // Layout: format, the fields in the order below, tokens, scopes, entries, variables as JSON text,
-// priority, fairness key and limits.
+// priority, fairness key and limits, further parts (instance_parts.h).
 Bytes encode(const Instance& i) {
   Bytes out;
   out.reserve(128 + i.variables->text.size());
@@ -176,6 +177,7 @@ Bytes encode(const Instance& i) {
   }
   w.str(i.variables->text);
   write_fairness(w, i);
+  write_parts(w, i);
   return out;
 }
 
@@ -210,7 +212,7 @@ Result<Instance> decode_instance(BytesView bytes) {
   }
   BytesView text = r.str();
   if (r.ok() && !r.done()) read_fairness(r, i);
-  if (!r.done() || format != kFormat)
+  if (!read_parts(r, i) || !r.done() || format != kFormat)
     return fail(Code::corrupt, "BAD_INSTANCE_CELL", "a stored instance cannot be read");
   TRY(json::Value variables, json::parse(text, {.max_bytes = text.size() + 1}));
   auto kept = std::make_shared<Variables>();
@@ -255,7 +257,7 @@ std::vector<std::string> current_steps(const Instance& instance, const Definitio
   for (const Token& t : instance.tokens) {
     if (std::find(seen.begin(), seen.end(), t.step) != seen.end()) continue;
     seen.push_back(t.step);
-    if (t.step < definition.steps.size()) out.push_back(definition.steps[t.step].id);
+    if (t.step < definition.steps.size()) out.push_back(step_of(instance, definition, t.step).id);
   }
   return out;
 }
@@ -288,6 +290,8 @@ std::string instance_json(const Instance& i, const Definition& d) {
   if (!i.business_key.empty()) json::append_string(out += ",\"businessKey\":", i.business_key);
   if (!i.next_id.empty()) json::append_string(out += ",\"nextInstanceId\":", i.next_id);
   if (!i.previous_id.empty()) json::append_string(out += ",\"previousInstanceId\":", i.previous_id);
+  if (!i.parent_id.empty()) json::append_string(out += ",\"parentInstanceId\":", i.parent_id);
+  if (i.compensating) out += ",\"compensating\":true";
   if (i.paused) out += ",\"paused\":true";
   if (i.priority) out += ",\"priority\":" + std::to_string(i.priority);
   if (!i.fairness_key.empty()) json::append_string(out += ",\"fairnessKey\":", i.fairness_key);

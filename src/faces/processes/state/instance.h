@@ -44,6 +44,12 @@ enum class TokenState : uint8_t {
 // the branch at the join.
 inline constexpr uint32_t kNoBranch = UINT32_MAX;
 
+// A WAIT that is registered for signals of a name and correlation key.
+struct Subscription {
+  std::string name, key;
+  Time since = 0;  // the longest wait is served first
+};
+
 struct Token {
   uint32_t step = 0;
   TokenState state = TokenState::running;
@@ -60,6 +66,12 @@ struct Token {
   };
   std::vector<ArmedTimer> timers{};
   std::optional<LimitUse> limit{};  // the limit that the job is under
+  // SERVICE_TASK with an attemptTimeout: how often a worker has taken the job, and when the open
+  // timer of the current attempt is due (0: none is open).
+  uint32_t leases = 0;
+  Time attempt_due = 0;
+  std::optional<Subscription> subscription{};  // WAIT with a signal, while the instance runs
+  std::string child_id{};                      // CALL that waits: the instance it has started
 };
 
 struct Scope {
@@ -88,11 +100,36 @@ struct Instance {
   std::vector<Scope> scopes;
   std::vector<std::pair<uint32_t, uint32_t>> entries;  // step -> times entered, by step
   VariablesPtr variables;
+  // Signals that came before their WAIT, oldest first.
+  struct KeptSignal {
+    uint32_t step = 0;
+    VariablesPtr variables;
+  };
+  std::vector<KeptSignal> kept_signals;
+  // The instance that called this one, its execution that waits for the end (0: none does), and
+  // how many instances are above this one.
+  std::string parent_id{};
+  uint32_t parent_execution = 0, call_depth = 0;
+  // The steps that are done and can be undone, in order. While `compensating` is true they are
+  // undone from the last one on, and the only token stands at the compensation of the last one.
+  struct DoneStep {
+    uint32_t step = 0;
+    std::string variables{};  // JSON text of the job; empty: those of the instance
+  };
+  std::vector<DoneStep> done_steps;
+  bool compensating = false;
+  std::string compensation_reason{};  // why the steps are undone
 
   // Counts one more entry of the step and returns the new count.
   uint32_t enter_count(uint32_t step);
   Scope* scope(uint32_t id);
 };
+
+// The step at which a token stands: while the instance is compensating, the step's compensation.
+inline const Step& step_of(const Instance& instance, const Definition& definition, uint32_t step) {
+  const Step& of = definition.steps[step];
+  return instance.compensating && of.compensation ? *of.compensation : of;
+}
 
 // Stored times are distances from another time. Damaged bytes may overflow, so the sum wraps.
 inline Time time_after(Time from, int64_t distance) {

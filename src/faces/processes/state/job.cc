@@ -14,9 +14,15 @@ void fields(F& f, T& job) {
   f(job.retries_left);
   f(job.created);
   f(job.variables);
+  if constexpr (std::same_as<F, FieldReader>) f.later(job.attempt_timeout);
 }
 
-Bytes encode(const Job& job) { return encode_fields(job, 112 + job.variables.size()); }
+Bytes encode(const Job& job) {
+  Bytes out = encode_fields(job, 112 + job.variables.size());
+  // Left out when it is empty, as before it existed.
+  if (!job.attempt_timeout.empty()) FieldWriter{out}(job.attempt_timeout);
+  return out;
+}
 Result<Job> decode_job(BytesView bytes) { return decode_fields<Job>(bytes, "a stored job"); }
 
 Time created_at(const Effect& job) {
@@ -49,6 +55,34 @@ Result<TimerId> parse_timer_effect_id(std::string_view id) {
   TimerId out{std::string(id.substr(second + 1)), std::string(id.substr(0, first)), 0};
   std::from_chars(id.data() + first + 1, id.data() + second, out.index);
   return out;
+}
+
+static constexpr std::string_view kAttempt = "attempt:";
+
+static constexpr std::string_view kRetain = "retain:";
+
+std::string retention_timer_id(std::string_view tenant, std::string_view instance_id,
+                               uint8_t status) {
+  return std::string(kRetain) + timer_effect_id(tenant, instance_id, status);
+}
+
+std::optional<RetentionId> parse_retention_timer(std::string_view id) {
+  if (!id.starts_with(kRetain)) return std::nullopt;
+  auto timer = parse_timer_effect_id(id.substr(kRetain.size()));
+  if (!timer) return std::nullopt;
+  return RetentionId{std::move(timer->tenant), std::move(timer->execution_id),
+                     static_cast<uint8_t>(timer->index)};
+}
+
+std::string attempt_timer_id(std::string_view tenant, std::string_view job_id, uint32_t lease) {
+  return std::string(kAttempt) + timer_effect_id(tenant, job_id, lease);
+}
+
+std::optional<AttemptId> parse_attempt_timer(std::string_view id) {
+  if (!id.starts_with(kAttempt)) return std::nullopt;
+  auto timer = parse_timer_effect_id(id.substr(kAttempt.size()));
+  if (!timer) return std::nullopt;
+  return AttemptId{std::move(timer->tenant), std::move(timer->execution_id), timer->index};
 }
 
 }  // namespace pawl::processes

@@ -2,6 +2,7 @@
 // A job is the effect of a SERVICE_TASK to a worker, with the variables as they were when the step
 // began. A poll hands it out without parsing the variables.
 
+#include <optional>
 #include <string>
 
 #include "base/bytes.h"
@@ -18,6 +19,8 @@ struct Job {
   uint32_t retries_left = 0;
   Time created = 0;
   std::string variables;  // JSON text
+  // The step's attemptTimeout, which begins when a worker takes the job; empty: none.
+  std::string attempt_timeout{};
 };
 
 Bytes encode(const Job& job);
@@ -36,5 +39,24 @@ struct TimerId {
   uint32_t index;
 };
 Result<TimerId> parse_timer_effect_id(std::string_view id);
+
+// The id of the timer after which an instance that ended with this status is forgotten.
+std::string retention_timer_id(std::string_view tenant, std::string_view instance_id,
+                               uint8_t status);
+struct RetentionId {
+  std::string tenant, instance_id;
+  uint8_t status;
+};
+// Nothing when it is the id of another effect.
+std::optional<RetentionId> parse_retention_timer(std::string_view id);
+
+// The id of the timer of one attempt. `lease` counts how often the job was taken.
+std::string attempt_timer_id(std::string_view tenant, std::string_view job_id, uint32_t lease);
+struct AttemptId {
+  std::string tenant, job_id;
+  uint32_t lease;
+};
+// Nothing when it is the id of another effect.
+std::optional<AttemptId> parse_attempt_timer(std::string_view id);
 
 }  // namespace pawl::processes

@@ -37,6 +37,9 @@ struct Fact {
 std::string undo_of(const json::Object& variables, const json::Object& outputs);
 void undo(json::Object& variables, std::string_view text);
 
+// The status after the note that erased an instance with all its rows.
+inline constexpr Status kForgotten{};
+
 // Head and tail carry the start and both statuses: the rows of lists need only the head, and a
 // history row only the tail.
 struct Note {
@@ -46,9 +49,9 @@ struct Note {
   uint32_t version = 0;
   std::string business_key;
   Time started = 0;
-  uint8_t before = 0;  // the status before; 0: the instance is new
-  Status after = Status::active;
-  std::string cause;  // the verb that began the turn
+  uint8_t before = 0;             // the status before; 0: the instance is new
+  Status after = Status::active;  // or kForgotten
+  std::string cause;              // the verb that began the turn
   std::string user;
   std::string reason;  // as the caller gave it
   std::vector<Fact> facts;

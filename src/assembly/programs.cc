@@ -1,4 +1,4 @@
-#include "cli/programs.h"
+#include "assembly/programs.h"
 
 #include "faces/entities/program.h"
 #include "faces/lifecycle/run/program.h"
@@ -7,7 +7,7 @@
 #include "server/ops/config.h"
 #include "wasm/host.h"
 
-namespace pawl::cli {
+namespace pawl::assembly {
 
 Result<ProgramSettings> program_settings() {
   TRY(server::Config config,
@@ -40,4 +40,4 @@ Programs::Programs(ProgramSettings settings) {
 
 Programs::~Programs() = default;
 
-}  // namespace pawl::cli
+}  // namespace pawl::assembly

@@ -1,18 +1,14 @@
-#include "cli/faces.h"
+#include "assembly/faces.h"
 
 #include "faces/entities/face.h"
-#include "faces/entities/grpc/service.h"
 #include "faces/lifecycle/face.h"
 #include "faces/processes/face.h"
-#include "faces/processes/grpc/services.h"
 #include "faces/worlds/face.h"
-#include "faces/worlds/grpc/executors.h"
-#include "faces/worlds/outgoing.h"
-#include "json/text.h"
+#include "faces/worlds/program.h"
 #include "pawl/version.h"
 #include "server/http/detached_peer.h"
 
-namespace pawl::cli {
+namespace pawl::assembly {
 
 // Routes the effects for compute members and executors to the face whose program opened them.
 class ByProgram final : public Outbox {
@@ -39,19 +35,15 @@ static constexpr size_t kLongReadThreads = 3;
 static constexpr size_t kWaitingLongReads = 2000;
 
 struct Faces::All {
-  BackgroundThreads background;  // first: the faces use it until they are destroyed
-  std::unique_ptr<worlds::Outgoing> outgoing;
+  explicit All(Background& background)
+      : long_reads(background.pool("long reads", kLongReadThreads, kWaitingLongReads)) {}
   std::unique_ptr<processes::Face> processes;
-  std::unique_ptr<processes::GrpcServices> processes_grpc;
   std::unique_ptr<entities::Face> entities;
-  std::unique_ptr<entities::GrpcService> entities_grpc;
   std::unique_ptr<lifecycle::Face> lifecycle;
   std::unique_ptr<worlds::Face> worlds;
-  std::unique_ptr<worlds::GrpcExecutors> worlds_grpc;
   ByProgram members;
   // Last: its tasks use the faces.
-  std::unique_ptr<BackgroundPool> long_reads =
-      background.pool("long reads", kLongReadThreads, kWaitingLongReads);
+  std::unique_ptr<BackgroundPool> long_reads;
 };
 
 // Runs the handlers of slow routes on the threads for long reads.
@@ -174,43 +166,33 @@ static worlds::FaceOptions world_options(const server::Config& c) {
 
 // Runs before the shard starts: the faces connect their outboxes here, and start() of the shard
 // reports open effects to them.
-Faces::Faces(const server::Config& config, const Programs& programs, Shard& shard, Workers& workers,
-             server::Authenticator& authenticator, const server::CallGate& gate,
-             const ChargeFor& charge)
-    : all_(std::make_unique<All>()) {
+Faces::Faces(const FacesOver& over) : all_(std::make_unique<All>(over.shard.scheduler())) {
+  const server::Config& config = over.config;
+  Shard& shard = over.shard;
+  Background& background = shard.scheduler();
   all_->processes = std::make_unique<processes::Face>(
-      shard, workers,
+      shard, over.workers,
       processes::QuarantineAccess{
           [&shard] { return shard.quarantine().list(); },
           [&shard](std::string_view effect) { return shard.release(effect); }},
       processes::ServiceOptions{.strict_leases = config.boolean("strict-leases")});
-  entities::FaceOptions of_entities = entity_options(config, authenticator);
-  of_entities.charge = charge;
-  all_->entities =
-      std::make_unique<entities::Face>(shard, all_->background, std::move(of_entities));
+  entities::FaceOptions of_entities = entity_options(config, over.authenticator);
+  of_entities.charge = over.charge;
+  all_->entities = std::make_unique<entities::Face>(shard, background, std::move(of_entities));
   all_->lifecycle = std::make_unique<lifecycle::Face>(
-      shard, all_->background,
+      shard, background,
       lifecycle::FaceOptions{config.boolean("lifecycle-websocket"),
                              config.list("lifecycle-origins")});
-  all_->outgoing = std::make_unique<worlds::Outgoing>(
-      static_cast<int>(std::max<Time>(1, config.duration("worlds-http-timeout") / kSecond)));
   worlds::FaceOptions of_worlds = world_options(config);
-  of_worlds.charge = charge;
-  all_->worlds = std::make_unique<worlds::Face>(shard, workers, programs.worlds(), all_->background,
-                                                std::move(of_worlds), all_->outgoing.get());
+  of_worlds.charge = over.charge;
+  const worlds::WorldsProgram& program = over.programs.worlds();
+  all_->worlds = std::make_unique<worlds::Face>(shard, over.workers, program, background,
+                                                std::move(of_worlds), &over.outgoing);
   // Both faces send effects to members, and a shard has one outbox of each kind, so ByProgram
   // divides them.
   all_->members.add(std::string(entities::kProgram), all_->entities->members());
-  all_->members.add(std::string(programs.worlds().name()), all_->worlds->executors());
+  all_->members.add(std::string(program.name()), all_->worlds->executors());
   shard.connect(To::member, all_->members);
-  wire::Admit admit = [&gate](const wire::Call& call) { return gate.admit(call); };
-  auto long_reads = [all = all_.get()](std::string_view tenant, BackgroundPool::Task task) {
-    return all->long_reads->add(tenant, std::move(task));
-  };
-  all_->processes_grpc =
-      std::make_unique<processes::GrpcServices>(all_->processes->service(), admit, long_reads);
-  all_->entities_grpc = entities::make_grpc_service(*all_->entities, admit);
-  all_->worlds_grpc = std::make_unique<worlds::GrpcExecutors>(all_->worlds->service(), admit);
 }
 
 Faces::~Faces() = default;
@@ -225,11 +207,12 @@ void Faces::add_routes(wire::Router& router) {
   router.add(aside(all_->worlds->routes()), all_->worlds->dialects());
 }
 
-std::vector<grpc::Service*> Faces::services() {
-  std::vector<grpc::Service*> out = all_->processes_grpc->all();
-  out.push_back(all_->entities_grpc->service());
-  out.push_back(all_->worlds_grpc->service());
-  return out;
+processes::Face& Faces::processes() { return *all_->processes; }
+entities::Face& Faces::entities() { return *all_->entities; }
+worlds::Face& Faces::worlds() { return *all_->worlds; }
+
+bool Faces::add_long_read(std::string_view tenant, BackgroundPool::Task task) {
+  return all_->long_reads->add(tenant, std::move(task));
 }
 
 Result<void> Faces::start() { return all_->entities->start(); }
@@ -249,4 +232,4 @@ void Faces::stop() {
   all_->worlds->stop();
 }
 
-}  // namespace pawl::cli
+}  // namespace pawl::assembly

@@ -1,5 +1,6 @@
 #pragma once
-// The programs of this binary. The server, `pawl verify` and `pawl checkpoint` use the same list.
+// The programs of this binary. The server, the simulator, `pawl verify` and `pawl checkpoint` use
+// the same list.
 
 #include <memory>
 #include <span>
@@ -19,7 +20,7 @@ class Modules;
 class WorldsProgram;
 }  // namespace pawl::worlds
 
-namespace pawl::cli {
+namespace pawl::assembly {
 
 // Settings that change what programs do. `pawl verify` needs the same values as the server had.
 struct ProgramSettings {
@@ -51,4 +52,4 @@ class Programs {
   std::vector<const Program*> all_;
 };
 
-}  // namespace pawl::cli
+}  // namespace pawl::assembly

@@ -1,0 +1,40 @@
+#pragma once
+// A client of one face: it does random things and knows, from the contract of the face, what the
+// answers may be. It knows nothing of the code behind the wire.
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "sim/world.h"
+
+namespace pawl::sim {
+
+class Client {
+ public:
+  virtual ~Client() = default;
+  virtual std::string_view name() const = 0;
+  // Sends its definitions and begins to act. Actions go on until the world is calm.
+  virtual void begin() = 0;
+  // The world is calm: brings everything that is open to its end.
+  virtual void finish() = 0;
+  // Some time later: asks the server for everything that it was told.
+  virtual void ask_everything() = 0;
+  // When all answers have come: checks what must hold in the end.
+  virtual void check() = 0;
+};
+
+std::unique_ptr<Client> make_processes_client(World& world);
+std::unique_ptr<Client> make_lifecycle_client(World& world);
+std::unique_ptr<Client> make_entities_client(World& world);
+
+// Sends the request again and again, with the same Idempotency-Key, until an answer tells what
+// happened to it: a client that wants its order carried out once.
+void call_until_answered(World& world, Sent sent, std::function<void(wire::Response)> answered);
+
+// A body as JSON; null when it is not JSON.
+json::Value body_of(const wire::Response& response);
+// A random pause between two actions: mostly seconds, sometimes hours.
+Time some_pause(Schedule& schedule);
+
+}  // namespace pawl::sim

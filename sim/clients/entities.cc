@@ -1,0 +1,391 @@
+// The client of the entities face: owns entities of one model, changes each with one request at a
+// time, and plays the two compute members that run the processors of the model's workflow.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "faces/entities/members/members.h"
+#include "json/text.h"
+#include "sim/clients/client.h"
+
+namespace pawl::sim {
+namespace {
+
+// A message is under way for less than this time.
+constexpr Time kCopiesAreGone = 300 * kSecond;
+constexpr const char* kTenant = "mock-tenant";
+constexpr const char* kWorkflow = R"({"importMode":"REPLACE","workflows":[{"version":"1","name":"w",
+  "initialState":"NEW","active":true,"states":{
+  "NEW":{"transitions":[
+    {"name":"take","next":"TAKEN","manual":true},
+    {"name":"check","next":"CHECKED","manual":true,"processors":[{"type":"EXTERNAL","name":"stamp",
+      "executionMode":"SYNC","config":{"attachEntity":true,"calculationNodesTags":"sim",
+      "responseTimeoutMs":5000}}]}]},
+  "TAKEN":{"transitions":[
+    {"name":"back","next":"NEW","manual":true},
+    {"name":"ship","next":"SHIPPED","manual":true,"processors":[{"type":"EXTERNAL","name":"carry",
+      "executionMode":"COMMIT_BEFORE_DISPATCH","config":{"attachEntity":true,
+      "calculationNodesTags":"sim","responseTimeoutMs":5000}}]}]},
+  "CHECKED":{"transitions":[{"name":"back","next":"NEW","manual":true}]},
+  "SHIPPED":{}}}]})";
+
+const std::map<std::string, std::vector<std::string>> kMoves{{"NEW", {"take", "check"}},
+                                                             {"TAKEN", {"back", "ship"}},
+                                                             {"CHECKED", {"back"}},
+                                                             {"SHIPPED", {}}};
+const std::map<std::string, std::string> kTargets{
+    {"take", "TAKEN"}, {"check", "CHECKED"}, {"back", "NEW"}, {"ship", "SHIPPED"}};
+
+struct Item {
+  uint64_t number = 0;
+  std::string id;     // empty: it does not exist yet
+  std::string state;  // as the client knows it
+  int64_t n = 0;
+  std::string stamp = "none";  // what the last processor wrote; every other write removes it
+  bool busy = false, deleted = false;
+  // A shipment was asked for. Whatever the answer, it may still be carried out; until its first
+  // transaction the item is as before.
+  bool may_have_shipped = false;
+  bool has_shipped = false;  // the answer said so
+  int64_t n_before = 0;
+};
+
+json::Value document(int64_t n, std::string_view stamp) {
+  return json::object({{"log", "made"}, {"n", n}, {"stamp", stamp}});
+}
+
+// One compute member. It joins again when its stream has ended or the server was started again.
+class FalseMember final : public entities::MemberStream,
+                          public std::enable_shared_from_this<FalseMember> {
+ public:
+  explicit FalseMember(World& world) : world_(world) {}
+
+  void keep_joined() {
+    if (entities::Members* members = world_.members(); members && life_ != world_.life()) {
+      life_ = world_.life();
+      id_ = members->join(shared_from_this(), kTenant, {"sim"});
+      world_.note("a compute member joins");
+    }
+    // Now and then its connection is lost.
+    if (entities::Members* members = joined(); members && world_.strikes(Fault::client_left, 100)) {
+      members->leave(id_);
+      life_ = 0;
+    }
+    world_.schedule().after(static_cast<Time>(world_.schedule().roll(5 * kSecond)),
+                            [self = shared_from_this()] { self->keep_joined(); });
+  }
+
+  void send(entities::MemberEvent event) override {
+    if (event.type == "CalculationMemberKeepAliveEvent") {
+      if (world_.strikes(Fault::lost_answer, 30)) return;
+      return later(kMillisecond,
+                   [](FalseMember& me, entities::Members& members) { members.alive(me.id_); });
+    }
+    if (event.type != "EntityProcessorCalculationRequest") return;
+    if (world_.strikes(Fault::lost_lease, 10)) return;
+    Time takes = static_cast<Time>(world_.schedule().roll(2 * kSecond));
+    if (world_.strikes(Fault::late_answer, 10))
+      takes += static_cast<Time>(world_.schedule().roll(10 * kSecond));
+    answer(takes, event.payload);
+    if (world_.strikes(Fault::twice_answered, 8)) answer(takes + kSecond, event.payload);
+  }
+
+  // The session of a member answers the end of its stream with leave().
+  void end_unresponsive() override {
+    later(kMillisecond, [](FalseMember& me, entities::Members& members) {
+      members.leave(me.id_);
+      me.life_ = 0;
+    });
+  }
+
+ private:
+  entities::Members* joined() {
+    return life_ && life_ == world_.life() ? world_.members() : nullptr;
+  }
+
+  template <class Do>
+  void later(Time delay, Do act) {
+    world_.schedule().after(delay, [self = shared_from_this(), life = life_, act] {
+      if (entities::Members* members = self->joined(); members && life == self->life_)
+        act(*self, *members);
+    });
+  }
+
+  void answer(Time delay, const std::string& payload) {
+    const json::Value request = json::parse(payload).value_or(json::Value());
+    const std::string id(request.string_or("requestId"));
+    entities::CallResult result;
+    const json::Value* entity = request.find("payload");
+    const json::Value* data = entity ? entity->find("data") : nullptr;
+    const json::Value* n = data ? data->find("n") : nullptr;
+    world_.expect(n && n->as_int64().has_value(), "a call came without its entity: " + payload);
+    if (!n) return;
+    if (!world_.calm() && world_.schedule().one_in(10)) {
+      result.kind = entities::CallResult::failed;
+      result.message = "no luck";
+    } else {
+      result.data = json::print(document(n->as_int64().value_or(0), "stamped"));
+    }
+    later(delay, [id, result](FalseMember& me, entities::Members& members) {
+      members.answered(me.id_, id, entities::Call::processor, result);
+    });
+  }
+
+  World& world_;
+  uint64_t life_ = 0;  // of the server that the member has joined
+  std::string id_;
+};
+
+class EntitiesClient final : public Client {
+ public:
+  explicit EntitiesClient(World& world) : world_(world), schedule_(world.schedule()) {}
+  std::string_view name() const override { return "entities"; }
+
+  void begin() override {
+    for (int i = 0; i < 2; ++i) {
+      // Shared with the server, which holds the stream of a member until it leaves.
+      members_.push_back(std::make_shared<FalseMember>(world_));
+      members_.back()->keep_joined();
+    }
+    const std::string model = "/api/model/import/JSON/SAMPLE_DATA/item/1";
+    set_up({{"POST", model, json::print(document(1, "x"))},
+            {"PUT", "/api/model/item/1/indexes", R"({"fields":["$.n"]})"},
+            {"PUT", "/api/model/item/1/lock"},
+            {"POST", "/api/model/item/1/workflow/import", kWorkflow}},
+           0);
+  }
+  void finish() override {}
+
+  void ask_everything() override {
+    for (auto& [number, item] : items_)
+      if (!item.id.empty())
+        call_until_answered(world_, {"GET", "/api/entity/" + item.id},
+                            [this, &item = item](const wire::Response& r) { compare(item, r); });
+    call_until_answered(world_, {"GET", "/api/entity/stats/item/1"},
+                        [this](const wire::Response& r) { stats_ = body_of(r); });
+  }
+
+  void check() override {
+    int64_t count = 0;
+    for (const auto& [number, item] : items_) {
+      world_.expect(!item.busy,
+                    fmt::format("item {} has no answer long after the last fault", number));
+      if (!item.id.empty() && !item.deleted) ++count;
+    }
+    const json::Value* counted = stats_.find("count");
+    world_.expect(
+        counted && counted->as_int64() == count,
+        fmt::format("there are {} items and the server counts {}", count, json::print(stats_)));
+  }
+
+ private:
+  // One request after the other; a copy that comes late may find the work done.
+  void set_up(std::vector<Sent> requests, size_t at) {
+    if (at == requests.size()) {
+      for (int i = 0; i < 3; ++i)
+        act();
+      return;
+    }
+    call_until_answered(world_, requests[at], [this, requests, at](const wire::Response& r) {
+      world_.expect(r.status == 200 || r.status == 409,
+                    fmt::format("{} answers {} {}", requests[at].path, r.status, r.body));
+      set_up(requests, at + 1);
+    });
+  }
+
+  void act() {
+    if (world_.calm()) return;
+    schedule_.after(some_pause(schedule_), [this] { act(); });
+    const uint64_t number = schedule_.roll(10 + items_.size() / 2);
+    Item& item = items_[number];
+    item.number = number;
+    if (item.busy || item.deleted) return;
+    if (item.id.empty()) return create(item);
+    switch (schedule_.roll(6)) {
+      case 0:
+      case 1: return move(item);
+      case 2: return put(item);
+      case 3: return search(item);
+      case 4:
+        if (schedule_.one_in(6) && !item.may_have_shipped) return remove(item);
+        [[fallthrough]];
+      default: return look(item);
+    }
+  }
+
+  void once(Item& item, Sent sent, std::function<void(const wire::Response&)> done) {
+    item.busy = true;
+    sent.headers.emplace_back("Idempotency-Key", fmt::format("item-{}", ++keys_));
+    sent.headers.emplace_back("Content-Type", "application/json");
+    call_until_answered(world_, std::move(sent),
+                        [&item, done = std::move(done)](const wire::Response& r) {
+                          item.busy = false;
+                          done(r);
+                        });
+  }
+
+  void must(const Item& item, const char* what, const wire::Response& r, bool held) {
+    world_.expect(held, fmt::format("{} of item {} ({} with {}) answers {} {}", what, item.number,
+                                    item.state, item.n, r.status, r.body));
+  }
+
+  void create(Item& item) {
+    const int64_t n = next_n();
+    once(item, {"POST", "/api/entity/JSON/item/1", json::print(document(n, "none"))},
+         [this, &item, n](const wire::Response& r) {
+           must(item, "create", r, r.status == 200);
+           const json::Value body = body_of(r);
+           if (!body.is_array() || body.array().empty()) return;
+           const json::Value* ids = body.array()[0].find("entityIds");
+           if (!ids || !ids->is_array() || ids->array().empty()) return;
+           item.id = ids->array()[0].string();
+           world_.expect(ids_.insert(item.id).second, "two items have the id " + item.id);
+           item.state = "NEW";
+           item.n = n;
+         });
+  }
+
+  void put(Item& item) {
+    if (item.may_have_shipped) return look(item);
+    const int64_t n = next_n();
+    once(item, {"PUT", "/api/entity/JSON/" + item.id, json::print(document(n, "none"))},
+         [this, &item, n](const wire::Response& r) {
+           must(item, "put", r, r.status == 200);
+           item.n = n;
+           item.stamp = "none";
+         });
+  }
+
+  void move(Item& item) {
+    const auto& next = kMoves.at(item.state);
+    if (next.empty() || item.may_have_shipped) return look(item);
+    const std::string name = next[schedule_.roll(next.size())];
+    const int64_t n = next_n();
+    if (name == "ship") return ship(item, n);
+    once(item,
+         {"PUT", "/api/entity/JSON/" + item.id + "/" + name, json::print(document(n, "none"))},
+         [this, &item, name, n](const wire::Response& r) { moved(item, name, n, r); });
+  }
+
+  // Without an Idempotency-Key, and once: the answer to a repeated request of this kind does not
+  // tell yet whether its processor ran (docs/roadmap.md). Nothing else happens to the item after
+  // it.
+  void ship(Item& item, int64_t n) {
+    item.busy = item.may_have_shipped = true;
+    item.n_before = std::exchange(item.n, n);
+    world_.call({"PUT",
+                 "/api/entity/JSON/" + item.id + "/ship",
+                 json::print(document(n, "none")),
+                 {{"Content-Type", "application/json"}}},
+                [this, &item](std::optional<wire::Response> r) {
+                  item.busy = false;
+                  if (!r || r->status == 503 || r->status == 429) return;
+                  must(item, "ship", *r,
+                       r->status == 200 || refused(*r) || r->status == 404 || r->status == 409);
+                  item.has_shipped = r->status == 200;
+                });
+  }
+
+  // A processor failed or came too late.
+  static bool refused(const wire::Response& r) {
+    return r.status == 400 && r.body.find("WORKFLOW_FAILED") != std::string::npos;
+  }
+
+  // The check was refused. A refusal is not recorded under the Idempotency-Key, so a copy of the
+  // request that is still under way may be carried out. The item is left alone until none is.
+  void find_out(Item& item, int64_t n) {
+    item.busy = true;
+    schedule_.after(kCopiesAreGone, [this, &item, n] {
+      call_until_answered(world_, {"GET", "/api/entity/" + item.id},
+                          [this, &item, n](const wire::Response& r) {
+                            item.busy = false;
+                            const json::Value body = body_of(r);
+                            const json::Value* meta = body.find("meta");
+                            if (meta && meta->string_or("state") == "CHECKED") {
+                              item.state = "CHECKED";
+                              item.n = n;
+                              item.stamp = "stamped";
+                            }
+                            compare(item, r);
+                          });
+    });
+  }
+
+  void moved(Item& item, const std::string& name, int64_t n, const wire::Response& r) {
+    if (name == "check" && refused(r)) return find_out(item, n);
+    must(item, name.c_str(), r, r.status == 200);
+    item.state = kTargets.at(name);
+    item.n = n;
+    item.stamp = name == "check" ? "stamped" : "none";
+  }
+
+  void remove(Item& item) {
+    once(item, {"DELETE", "/api/entity/" + item.id}, [this, &item](const wire::Response& r) {
+      must(item, "delete", r, r.status == 200);
+      item.deleted = true;
+    });
+  }
+
+  void look(Item& item) {
+    item.busy = true;
+    world_.call({"GET", "/api/entity/" + item.id}, [this, &item](std::optional<wire::Response> r) {
+      item.busy = false;
+      if (r && r->status != 503 && r->status != 429) compare(item, *r);
+    });
+  }
+
+  void compare(const Item& item, const wire::Response& r) {
+    if (item.deleted) return must(item, "get after delete", r, r.status == 404);
+    const json::Value body = body_of(r);
+    const json::Value* meta = body.find("meta");
+    const json::Value* data = body.find("data");
+    const json::Value* n = data ? data->find("n") : nullptr;
+    const std::string_view state = meta ? meta->string_or("state") : std::string_view();
+    if (item.may_have_shipped) {
+      const bool untouched = state == "TAKEN" && n && n->as_int64() == item.n_before;
+      const bool shipped = state == "SHIPPED" && data->string_or("stamp") == "stamped";
+      const bool between = state == "TAKEN" && n && n->as_int64() == item.n;
+      must(item, "get after ship", r, shipped || (!item.has_shipped && (untouched || between)));
+      return;
+    }
+    must(item, "get", r,
+         r.status == 200 && state == item.state && n && n->as_int64() == item.n &&
+             data->string_or("stamp") == item.stamp);
+  }
+
+  void search(Item& item) {
+    if (item.may_have_shipped) return look(item);
+    item.busy = true;
+    const json::Value condition = json::object(
+        {{"type", "simple"}, {"jsonPath", "$.n"}, {"operatorType", "EQUALS"}, {"value", item.n}});
+    world_.call({"POST", "/api/search/direct/item/1", json::print(condition)},
+                [this, &item](std::optional<wire::Response> r) {
+                  item.busy = false;
+                  // A stream is not read here.
+                  if (!r || r->status == 503 || r->status == 429 || r->stream) return;
+                  must(item, "search", r.value(),
+                       r->status == 200 && r->body.find(item.id) != std::string::npos);
+                });
+  }
+
+  int64_t next_n() { return ++last_n_; }
+
+  World& world_;
+  Schedule& schedule_;
+  std::vector<std::shared_ptr<FalseMember>> members_;
+  std::map<uint64_t, Item> items_;
+  std::set<std::string> ids_;
+  json::Value stats_;
+  uint64_t keys_ = 0;
+  int64_t last_n_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Client> make_entities_client(World& world) {
+  return std::make_unique<EntitiesClient>(world);
+}
+
+}  // namespace pawl::sim

@@ -1,0 +1,415 @@
+// The client of the processes face: starts instances of five kinds of definitions, works on their
+// jobs, completes user tasks, signals and cancels.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "json/text.h"
+#include "sim/clients/client.h"
+
+namespace pawl::sim {
+namespace {
+
+// What the client knows of one instance that it started.
+struct Started {
+  std::string business_key;
+  std::string definition;
+  std::string id;  // empty: no answer yet
+  bool may_be_cancelled = false;
+  bool nobody_comes = false;  // no person completes the user task: its timer must end it
+  std::string ended;          // a status that is final
+  // The value that each step's job wrote, once it was seen: it never changes again.
+  std::map<std::string, std::string> outputs;
+  json::Value last, history, listed;  // the answers at the end
+};
+
+struct Job {
+  uint64_t life = 0;    // of the server that gave the lease
+  Time told = 0;        // when the client heard of the lease; 0: it has none
+  Time ends = 0;        // the end of the lease, by the server's clock
+  Time settled = 0;     // when the client heard that the job is done; 0: not yet
+  bool failed = false;  // a failure was sent: it ends whatever lease it finds when it arrives
+};
+
+json::Value step(std::string_view id, std::string_view type, std::string_view next) {
+  json::Value out = json::object({{"id", id}, {"name", id}, {"type", type}});
+  if (!next.empty()) out.object().set("nextStep", next);
+  return out;
+}
+
+json::Value task(std::string_view id, std::string_view next) {
+  json::Value out = step(id, "SERVICE_TASK", next);
+  out.object().set("jobType", fmt::format("work-{}", id.back() % 3));
+  out.object().set("retryCount", 1000);
+  return out;
+}
+
+json::Value definition(std::string_view id, json::Array steps) {
+  return json::object({{"id", id}, {"name", id}, {"steps", std::move(steps)}});
+}
+
+// How long the user task of `timer` waits before its timer interrupts it.
+constexpr Time kTimer = 90 * kSecond;
+
+std::vector<json::Value> definitions() {
+  json::Value user = step("u", "USER_TASK", "end");
+  user.object().set("boundaryEvents", json::Array{json::object({{"type", "TIMER"},
+                                                                {"duration", "PT1M30S"},
+                                                                {"interrupting", true},
+                                                                {"targetStepId", "late1"}})});
+  json::Value fork = step("fork", "PARALLEL_GATEWAY", "");
+  fork.object().set("parallelNextSteps", json::Array{"b1", "b2", "b3"});
+  fork.object().set("joinStep", "join");
+  json::Value choice = step("choice", "DECISION", "");
+  choice.object().set("conditionalNextSteps",
+                      json::object({{"kind == 'even'", "even1"}, {"kind == 'odd'", "odd2"}}));
+  return {definition("line", {task("s1", "s2"), task("s2", "s3"), task("s3", "end"),
+                              step("end", "END", "")}),
+          definition("timer", {user, task("late1", "end"), step("end", "END", "")}),
+          definition("wait", {step("w", "WAIT", "a1"), task("a1", "end"), step("end", "END", "")}),
+          definition("fork", {fork, task("b1", "b4"), task("b4", "join"), task("b2", "join"),
+                              task("b3", "join"), step("join", "JOIN_GATEWAY", "a1"),
+                              task("a1", "end"), step("end", "END", "")}),
+          definition("choice",
+                     {choice, task("even1", "end"), task("odd2", "end"), step("end", "END", "")})};
+}
+
+bool is_final(std::string_view status) {
+  return status == "COMPLETED" || status == "FAILED" || status == "CANCELLED";
+}
+
+class ProcessesClient final : public Client {
+ public:
+  explicit ProcessesClient(World& world) : world_(world), schedule_(world.schedule()) {}
+  std::string_view name() const override { return "processes"; }
+
+  void begin() override {
+    for (const json::Value& definition : definitions())
+      call_until_answered(world_, {"POST", "/v1/definitions", json::print(definition)},
+                          [this, definition](const wire::Response& response) {
+                            world_.expect(response.status == 201,
+                                          "an upload was refused: " + response.body);
+                            known_.push_back(std::string(definition.string_or("id")));
+                          });
+    for (int i = 0; i < 3; ++i)
+      act();
+    for (int i = 0; i < 3; ++i)
+      poll();
+  }
+
+  void finish() override {
+    for (auto& [key, started] : started_)
+      if (!started.id.empty()) push(started);
+    // No restart mends what happens to these.
+    const bool has_timer = std::find(known_.begin(), known_.end(), "timer") != known_.end();
+    for (int i = 0; i < 6 && has_timer; ++i)
+      start_one("timer", true);
+  }
+
+  void ask_everything() override {
+    for (auto& [key, started] : started_) {
+      if (started.id.empty()) continue;
+      Started* one = &started;
+      read("/v1/instances/" + started.id, one->last);
+      read("/v1/instances/" + started.id + "/history", one->history);
+      read("/v1/instances?businessKey=" + started.business_key, one->listed);
+    }
+  }
+
+  void check() override {
+    for (auto& [key, started] : started_)
+      check_end(started);
+  }
+
+ private:
+  void read(const std::string& path, json::Value& into) {
+    call_until_answered(world_, {"GET", path}, [this, path, &into](const wire::Response& r) {
+      world_.expect(r.status == 200,
+                    fmt::format("{} was acknowledged and answers {}", path, r.status));
+      into = body_of(r);
+    });
+  }
+
+  Started* some() {
+    if (started_.empty()) return nullptr;
+    auto it = started_.begin();
+    std::advance(it, static_cast<ptrdiff_t>(schedule_.roll(started_.size())));
+    return it->second.id.empty() ? nullptr : &it->second;
+  }
+
+  void act() {
+    if (world_.calm()) return;
+    schedule_.after(some_pause(schedule_), [this] { act(); });
+    switch (schedule_.roll(8)) {
+      case 0:
+      case 1:
+      case 2: return start();
+      case 3:
+        if (Started* one = some()) push(*one);
+        return;
+      case 4:
+        if (Started* one = some(); one && schedule_.one_in(4)) cancel(*one);
+        return;
+      case 5:
+        if (Started* one = some()) look_in_list(*one);
+        return;
+      default:
+        if (Started* one = some()) look(*one);
+    }
+  }
+
+  void start() {
+    if (!known_.empty()) start_one(known_[schedule_.roll(known_.size())], schedule_.chance(50));
+  }
+
+  void start_one(const std::string& of, bool nobody_comes) {
+    const uint64_t n = ++starts_;
+    const std::string key = fmt::format("key-{}", n);
+    Started& started = started_[key];
+    started.business_key = key;
+    started.definition = of;
+    started.nobody_comes = nobody_comes;
+    json::Value body =
+        json::object({{"definitionId", of},
+                      {"businessKey", key},
+                      {"variables", json::object({{"kind", n % 2 ? "odd" : "even"}})}});
+    call_until_answered(
+        world_, {"POST", "/v1/instances", json::print(body), {{"Idempotency-Key", key}}},
+        [this, &started](const wire::Response& response) {
+          world_.expect(response.status == 201, "a start was refused: " + response.body);
+          started.id = body_of(response).string_or("id");
+          if (world_.calm()) push(started);
+        });
+  }
+
+  // Does what a person does: completes the user task, or signals.
+  void push(Started& started) {
+    const std::string base = "/v1/instances/" + started.id;
+    if (started.definition == "timer" && !started.nobody_comes)
+      world_.call({"POST", base + "/user-tasks/u/complete", R"({"workerId":"ann"})"},
+                  [this](std::optional<wire::Response> r) {
+                    may_be(r, {204, 404, 409});
+                  });
+    if (started.definition == "wait")
+      world_.call({"POST", base + "/signals/w", R"({"signalled":true})"},
+                  [this](std::optional<wire::Response> r) {
+                    may_be(r, {204, 409});
+                  });
+    if (!world_.calm()) return;
+    // In the calm the outside comes until the instance is at its end.
+    schedule_.after(60 * kSecond, [this, &started] {
+      look(started);
+      if (started.ended.empty()) push(started);
+    });
+  }
+
+  void may_be(const std::optional<wire::Response>& response, const std::set<int>& statuses) {
+    if (!response || response->status == 503 || response->status == 429) return;
+    world_.expect(statuses.contains(response->status),
+                  fmt::format("an answer {} that the contract does not know: {}", response->status,
+                              response->body));
+  }
+
+  void cancel(Started& started) {
+    started.may_be_cancelled = true;
+    world_.call({"POST", "/v1/instances/" + started.id + "/cancel", R"({"reason":"not wanted"})"},
+                [this](std::optional<wire::Response> r) {
+                  may_be(r, {200, 409});
+                });
+  }
+
+  void look(Started& started) {
+    const std::string ended = started.ended;  // when the question is asked
+    world_.call({"GET", "/v1/instances/" + started.id},
+                [this, &started, ended](std::optional<wire::Response> response) {
+                  if (!response || response->status == 503) return;
+                  world_.expect(response->status == 200,
+                                started.id + " was acknowledged and is gone: " + response->body);
+                  take(started, body_of(*response), ended);
+                });
+  }
+
+  // An instance that has ended stays as it is, and outputs of jobs never change.
+  void take(Started& started, const json::Value& instance, const std::string& ended_before) {
+    const std::string status(instance.string_or("status"));
+    if (!ended_before.empty())
+      world_.expect(status == ended_before,
+                    fmt::format("{} was {} and is {}", started.id, ended_before, status));
+    if (is_final(status)) started.ended = status;
+    const json::Value* variables = instance.find("variables");
+    const json::Value* out = variables ? variables->find("out") : nullptr;
+    if (!out || !out->is_object()) return;
+    for (const auto& [step, value] : out->object()) {
+      auto [seen, is_new] = started.outputs.emplace(step, value.string());
+      world_.expect(is_new || seen->second == value.string(),
+                    fmt::format("the output of {} of {} changed from {} to {}", step, started.id,
+                                seen->second, value.string()));
+    }
+  }
+
+  void look_in_list(Started& started) {
+    world_.call({"GET", "/v1/instances?businessKey=" + started.business_key},
+                [this, &started](std::optional<wire::Response> response) {
+                  if (!response || response->status == 503) return;
+                  const json::Value body = body_of(*response);
+                  const json::Value* total = body.find("total");
+                  world_.expect(total && total->is_number() && total->as_int64() == 1,
+                                fmt::format("the list of {} has {}", started.business_key,
+                                            response->body.substr(0, 200)));
+                });
+  }
+
+  // One worker: it asks for jobs all the time.
+  void poll() {
+    const Time asked = schedule_.elapsed();
+    const uint64_t life = world_.life();
+    const uint64_t lease = 5 + schedule_.roll(60);
+    const uint64_t wait = schedule_.chance(50) ? 0 : schedule_.roll(20'000);
+    json::Value body = json::object({{"workerId", fmt::format("w{}", schedule_.roll(3))},
+                                     {"jobTypes", json::Array{"work-0", "work-1", "work-2"}},
+                                     {"maxJobs", 1 + schedule_.roll(4)},
+                                     {"leaseSeconds", lease},
+                                     {"maxWaitMs", wait}});
+    world_.call({"POST", "/v1/jobs/poll", json::print(body)},
+                [this, asked, life](std::optional<wire::Response> response) {
+                  if (response && response->status == 200) {
+                    const json::Value body = body_of(*response);
+                    const json::Value* jobs = body.find("jobs");
+                    if (jobs && jobs->is_array())
+                      for (const json::Value& job : jobs->array())
+                        take_job(job, asked, life);
+                  }
+                  const Time pause = world_.calm() ? kSecond : some_pause(schedule_) / 4;
+                  schedule_.after(pause, [this] { poll(); });
+                });
+  }
+
+  void take_job(const json::Value& offered, Time asked, uint64_t life) {
+    const std::string id(offered.string_or("id"));
+    Job& job = jobs_[id];
+    const Time locked = parse_rfc3339(offered.string_or("lockedAt")).value_or(0);
+    const Time expires = parse_rfc3339(offered.string_or("lockExpiresAt")).value_or(0);
+    world_.expect(!job.settled || asked < job.settled,
+                  "job " + id + " was done and is offered again");
+    // A restart forgets leases; the poll may have waited over one.
+    const bool same_life = job.life == life && life == world_.life();
+    if (job.told && same_life && asked > job.told && !job.failed)
+      world_.expect(locked + kSecond >= job.ends,
+                    fmt::format("job {} was given to a second worker {} ms before its lease ended",
+                                id, (job.ends - locked) / kMillisecond));
+    job.ends = same_life ? std::max(job.ends, expires) : expires;
+    job.told = schedule_.elapsed();
+    job.life = life == world_.life() ? life : 0;
+    work(offered, id);
+  }
+
+  void work(const json::Value& offered, const std::string& id) {
+    const std::string step(offered.string_or("stepId"));
+    const std::string value = fmt::format("{}-{}", id.substr(20), ++values_);
+    if (world_.strikes(Fault::lost_lease, 10)) return;
+    Time takes = static_cast<Time>(schedule_.roll(4 * kSecond));
+    if (world_.strikes(Fault::late_answer, 10))
+      takes += static_cast<Time>(schedule_.roll(180 * kSecond));
+    if (!world_.calm() && schedule_.one_in(8))
+      return schedule_.after(takes, [this, id] { fail_job(id); });
+    schedule_.after(takes, [this, id, step, value] { complete(id, step, value); });
+    if (world_.strikes(Fault::twice_answered, 6))
+      schedule_.after(takes + static_cast<Time>(schedule_.roll(20 * kSecond)),
+                      [this, id, step, value] { complete(id, step, value + "-again"); });
+  }
+
+  void fail_job(const std::string& id) {
+    jobs_[id].failed = true;
+    world_.call({"POST", "/v1/jobs/" + id + "/fail",
+                 R"({"workerId":"w0","errorMessage":"no luck","retryable":true})"},
+                [this](std::optional<wire::Response> r) { may_be(r, {204}); });
+  }
+
+  void complete(const std::string& id, const std::string& step, const std::string& value) {
+    json::Value body =
+        json::object({{"workerId", "w0"},
+                      {"variables", json::object({{"out", json::object({{step, value}})}})}});
+    call_until_answered(world_, {"POST", "/v1/jobs/" + id + "/complete", json::print(body)},
+                        [this, id](const wire::Response& response) {
+                          world_.expect(response.status == 204,
+                                        fmt::format("complete of {} answers {} {}", id,
+                                                    response.status, response.body));
+                          if (!jobs_[id].settled) jobs_[id].settled = schedule_.elapsed();
+                        });
+  }
+
+  void check_end(const Started& started) {
+    if (started.id.empty()) return world_.expect(false, started.business_key + " never started");
+    const std::string status(started.last.string_or("status"));
+    world_.expect(is_final(status),
+                  fmt::format("{} ({}) is {} long after the last fault: {}", started.id,
+                              started.definition, status, json::print(started.last)));
+    world_.expect(started.ended.empty() || status == started.ended,
+                  started.id + " left its final status");
+    world_.expect(status != "CANCELLED" || started.may_be_cancelled,
+                  started.id + " was cancelled by nobody");
+    world_.expect(status != "FAILED", fmt::format("{} failed: {}", started.id,
+                                                  started.last.string_or("failureReason")));
+    const json::Value* total = started.listed.find("total");
+    world_.expect(total && total->as_int64() == 1,
+                  started.business_key +
+                      " was started once and is listed otherwise: " + json::print(started.listed));
+    check_history(started, status);
+  }
+
+  void check_history(const Started& started, const std::string& status) {
+    const json::Value* items = started.history.find("items");
+    if (!items || !items->is_array()) return world_.expect(false, started.id + " has no history");
+    std::map<std::string, size_t> entered;
+    for (const json::Value& item : items->array()) {
+      const std::string step(item.string_or("StepID"));
+      ++entered[step];
+      if (step == "u" && item.string_or("Status") == "FAILED" && status != "CANCELLED")
+        check_timer(started, item);
+    }
+    // No definition has a loop, and a join counts each branch once.
+    for (const auto& [step, times] : entered)
+      world_.expect(times == 1 || step == "join",
+                    fmt::format("{} entered {} {} times", started.id, step, times));
+    if (status != "COMPLETED") return;
+    std::vector<std::string> must;
+    if (started.definition == "line") must = {"s1", "s2", "s3", "end"};
+    if (started.definition == "fork") must = {"b1", "b2", "b3", "b4", "a1", "end"};
+    if (started.definition == "wait") must = {"w", "a1", "end"};
+    for (const std::string& step : must)
+      world_.expect(entered.contains(step),
+                    fmt::format("{} is complete without its step {}", started.id, step));
+    const json::Value* variables = started.last.find("variables");
+    const json::Value* out = variables ? variables->find("out") : nullptr;
+    for (const std::string& step : must)
+      if (step != "end" && step != "w")
+        world_.expect(out && out->find(step),
+                      fmt::format("{} lost the output of its step {}", started.id, step));
+  }
+
+  void check_timer(const Started& started, const json::Value& item) {
+    const Time began = parse_rfc3339(item.string_or("StartedAt")).value_or(0);
+    const Time ended = parse_rfc3339(item.string_or("EndedAt")).value_or(0);
+    world_.expect(
+        ended - began >= kTimer,
+        fmt::format("the timer of {} fired after {} ms, {} ms early", started.id,
+                    (ended - began) / kMillisecond, (kTimer - (ended - began)) / kMillisecond));
+  }
+
+  World& world_;
+  Schedule& schedule_;
+  std::vector<std::string> known_;  // uploaded definitions
+  std::map<std::string, Started> started_;
+  std::map<std::string, Job> jobs_;
+  uint64_t starts_ = 0, values_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Client> make_processes_client(World& world) {
+  return std::make_unique<ProcessesClient>(world);
+}
+
+}  // namespace pawl::sim

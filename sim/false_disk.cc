@@ -1,0 +1,132 @@
+#include "sim/false_disk.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+namespace pawl::sim {
+
+namespace fs = std::filesystem;
+
+// A disk writes whole sectors.
+static constexpr size_t kSector = 512;
+
+FalseDisk::FalseDisk(Schedule& schedule, FaultCounts& counts)
+    : schedule_(schedule), counts_(counts) {
+  const fs::path memory = "/dev/shm";
+  std::string name = (fs::exists(memory) ? memory : fs::temp_directory_path()) / "pawl-sim.XXXXXX";
+  CHECK(::mkdtemp(name.data()) != nullptr);
+  folder_ = name;
+}
+
+FalseDisk::~FalseDisk() {
+  std::error_code ignored;  // a folder that stays behind in memory harms nobody
+  fs::remove_all(folder_, ignored);
+}
+
+static uint64_t inode_of(int fd) {
+  struct stat found {};
+  CHECK(::fstat(fd, &found) == 0);
+  return found.st_ino;
+}
+
+static uint64_t inode_of(const std::string& path) {
+  struct stat found {};
+  CHECK(::stat(path.c_str(), &found) == 0);
+  return found.st_ino;
+}
+
+ssize_t FalseDisk::write_at(int fd, const char* bytes, size_t size, uint64_t offset) {
+  if (dead_) return static_cast<ssize_t>(size);
+  if (full) {
+    ++counts_[Fault::full_disk];
+    errno = ENOSPC;
+    return -1;
+  }
+  Write write{offset, Bytes(size, '\0'), Bytes(bytes, size)};
+  const ssize_t had = ::pread(fd, write.before.data(), size, static_cast<off_t>(offset));
+  CHECK(had >= 0);
+  unflushed_[inode_of(fd)].push_back(std::move(write));
+  return Disk::write_at(fd, bytes, size, offset);
+}
+
+int FalseDisk::flush(int fd) {
+  if (dead_) return 0;
+  if (fails_flushes) {
+    ++counts_[Fault::failed_flush];
+    errno = EIO;
+    return -1;
+  }
+  if (lies) return 0;
+  const uint64_t inode = inode_of(fd);
+  if (while_flushing) while_flushing();
+  const Time takes = static_cast<Time>(schedule_.roll(static_cast<uint64_t>(max_flush)));
+  if (takes > 10 * kMillisecond) ++counts_[Fault::slow_disk];
+  schedule_.meanwhile(takes);
+  // The process may have died meanwhile; then nothing of this flush is sure.
+  if (!dead_) unflushed_.erase(inode);
+  return 0;
+}
+
+int FalseDisk::flush_folder(int) { return 0; }
+
+// Each sector of a write reached the disk or did not, in any order.
+void FalseDisk::tear(Bytes& file, const std::vector<Write>& writes) {
+  for (auto write = writes.rbegin(); write != writes.rend(); ++write)
+    file.replace(write->offset, write->before.size(), write->before);
+  for (const Write& write : writes) {
+    const uint64_t fate = schedule_.roll(3);
+    ++counts_[fate == 0 ? Fault::lost_write : fate == 1 ? Fault::kept_write : Fault::torn_write];
+    if (fate == 0) continue;
+    for (uint64_t at = write.offset; at < write.offset + write.after.size();) {
+      const uint64_t end =
+          std::min((at / kSector + 1) * kSector, write.offset + write.after.size());
+      if (fate == 1 || schedule_.chance(50))
+        file.replace(at, end - at, write.after, at - write.offset, end - at);
+      at = end;
+    }
+  }
+}
+
+FalseDisk::Image FalseDisk::read_files() const {
+  Image image;
+  for (const auto& file : fs::directory_iterator(folder_)) {
+    std::ifstream in(file.path(), std::ios::binary);
+    image[file.path().filename().string()] = Bytes(std::istreambuf_iterator<char>(in), {});
+  }
+  image.erase("LOCK");
+  return image;
+}
+
+void FalseDisk::crash(Crash how) {
+  image_ = read_files();
+  dead_ = true;
+  for (auto& [name, bytes] : image_) {
+    auto row = unflushed_.find(inode_of(folder_ + "/" + name));
+    if (row == unflushed_.end()) continue;
+    if (how == Crash::power_cut)
+      tear(bytes, row->second);
+    else
+      in_page_cache_[name] = std::move(row->second);
+  }
+  unflushed_.clear();
+}
+
+void FalseDisk::restore() {
+  for (const auto& file : fs::directory_iterator(folder_))
+    fs::remove(file.path());
+  for (const auto& [name, bytes] : image_)
+    std::ofstream(folder_ + "/" + name, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  for (auto& [name, writes] : in_page_cache_)
+    unflushed_[inode_of(folder_ + "/" + name)] = std::move(writes);
+  image_.clear();
+  in_page_cache_.clear();
+  dead_ = false;
+  full = fails_flushes = false;
+}
+
+}  // namespace pawl::sim

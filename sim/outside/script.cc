@@ -1,0 +1,341 @@
+#include "sim/outside/script.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <span>
+
+#include "json/text.h"
+
+namespace pawl::sim {
+namespace {
+
+constexpr size_t kMaxLives = 10'000'000;
+
+std::unexpected<Error> bad(const std::string& where, const std::string& what) {
+  return fail(Code::invalid, "BAD_SCRIPT", where.empty() ? what : where + ": " + what);
+}
+
+// One member of an object of the script: its name and how it is read.
+struct Field {
+  std::string_view name;
+  std::function<Result<void>(const json::Value& v, const std::string& where)> read;
+};
+
+Result<void> read_fields(const json::Value& v, const std::string& where,
+                         std::initializer_list<Field> fields) {
+  if (!v.is_object()) return bad(where, "must be an object");
+  for (const auto& [name, value] : v.object()) {
+    const Field* field = nullptr;
+    std::string known;
+    for (const Field& one : fields) {
+      if (one.name == name) field = &one;
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
+    }
+    if (!field) return bad(where, fmt::format("unknown member \"{}\"; known are {}", name, known));
+    TRY_OK(field->read(value, where.empty() ? name : where + "." + name));
+  }
+  return {};
+}
+
+auto share_into(double& out) {
+  return [&out](const json::Value& v, const std::string& where) -> Result<void> {
+    std::string_view text;
+    std::string number;
+    double unit = 1;
+    if (v.is_number()) {
+      text = number = v.number_text();
+    } else if (v.is_string() && v.string().ends_with('%')) {
+      text = std::string_view(v.string()).substr(0, v.string().size() - 1);
+      unit = 100;
+    } else {
+      return bad(where, "must be a share, such as \"10%\" or 0.1");
+    }
+    double read = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
+    if (error != std::errc() || end != text.data() + text.size() || !(read >= 0 && read <= unit))
+      return bad(where, "must be a share between 0% and 100%, such as \"10%\" or 0.1");
+    out = read / unit;
+    return {};
+  };
+}
+
+auto range_into(TimeRange& out) {
+  return [&out](const json::Value& v, const std::string& where) -> Result<void> {
+    constexpr std::string_view kHelp = "must be a time such as \"10s\", or a range \"1s..2h\"";
+    if (!v.is_string()) return bad(where, std::string(kHelp));
+    const std::string& text = v.string();
+    const size_t dots = text.find("..");
+    auto low = parse_span(text.substr(0, dots));
+    auto high = dots == std::string::npos ? low : parse_span(text.substr(dots + 2));
+    if (!low || !high || *low > *high) return bad(where, std::string(kHelp));
+    out = {*low, *high};
+    return {};
+  };
+}
+
+auto flag_into(bool& out) {
+  return [&out](const json::Value& v, const std::string& where) -> Result<void> {
+    if (!v.is_bool()) return bad(where, "must be true or false");
+    out = v.boolean();
+    return {};
+  };
+}
+
+auto text_into(std::string& out) {
+  return [&out](const json::Value& v, const std::string& where) -> Result<void> {
+    if (!v.is_string()) return bad(where, "must be a string");
+    out = v.string();
+    return {};
+  };
+}
+
+auto texts_into(std::vector<std::string>& out) {
+  return [&out](const json::Value& v, const std::string& where) -> Result<void> {
+    if (!v.is_array()) return bad(where, "must be a list of strings");
+    for (const json::Value& one : v.array()) {
+      if (!one.is_string()) return bad(where, "must be a list of strings");
+      out.push_back(one.string());
+    }
+    return {};
+  };
+}
+
+// A list of objects. One of the form {"weight": N, MEMBER: {...}} has a weight.
+auto choices_into(std::vector<Choice>& out, std::string member) {
+  return [&out, member](const json::Value& v, const std::string& where) -> Result<void> {
+    if (!v.is_array()) return bad(where, "must be a list of objects");
+    for (size_t i = 0; i < v.array().size(); ++i) {
+      const json::Value& one = v.array()[i];
+      const std::string place = fmt::format("{}[{}]", where, i);
+      if (!one.is_object()) return bad(place, "must be an object");
+      const json::Value* inner = one.find(member);
+      const json::Value* weight = one.find("weight");
+      const bool weighted = inner && inner->is_object() && one.object().size() <= (weight ? 2 : 1);
+      if (!weighted) {
+        out.push_back({one.object()});
+        continue;
+      }
+      if (weight && (!weight->is_number() || !(weight->as_double() > 0)))
+        return bad(place, "the weight must be a number above 0");
+      out.push_back({inner->object(), weight ? weight->as_double() : 1});
+    }
+    return {};
+  };
+}
+
+Result<Behaviour> read_job(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  TRY_OK(read_fields(v, where,
+                     {{"results", choices_into(b.results, "variables")},
+                      {"takes", range_into(b.takes)},
+                      {"fails", share_into(b.fails)},
+                      {"retryable", flag_into(b.retryable)},
+                      {"message", text_into(b.message)},
+                      {"dies", share_into(b.dies)},
+                      {"late", share_into(b.late)},
+                      {"twice", share_into(b.twice)}}));
+  return b;
+}
+
+Result<Behaviour> read_task(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  b.takes = {60 * kSecond, 3600 * kSecond};
+  TRY_OK(read_fields(v, where,
+                     {{"results", choices_into(b.results, "variables")},
+                      {"takes", range_into(b.takes)},
+                      {"twice", share_into(b.twice)},
+                      {"never", share_into(b.never)}}));
+  return b;
+}
+
+Result<Behaviour> read_signal(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  b.takes = {60 * kSecond, 3600 * kSecond};
+  TRY_OK(read_fields(v, where,
+                     {{"variables", choices_into(b.results, "variables")},
+                      {"after", range_into(b.takes)},
+                      {"twice", share_into(b.twice)},
+                      {"never", share_into(b.never)},
+                      {"early", flag_into(b.early)}}));
+  return b;
+}
+
+Result<Behaviour> read_processor(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  b.takes = {10 * kMillisecond, kSecond};
+  TRY_OK(read_fields(v, where,
+                     {{"results", choices_into(b.results, "data")},
+                      {"takes", range_into(b.takes)},
+                      {"fails", share_into(b.fails)},
+                      {"message", text_into(b.message)},
+                      {"dies", share_into(b.dies)},
+                      {"twice", share_into(b.twice)}}));
+  return b;
+}
+
+Result<Behaviour> read_criterion(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  b.takes = {10 * kMillisecond, kSecond};
+  TRY_OK(read_fields(v, where,
+                     {{"matches", share_into(b.matches)},
+                      {"takes", range_into(b.takes)},
+                      {"fails", share_into(b.fails)},
+                      {"message", text_into(b.message)},
+                      {"dies", share_into(b.dies)},
+                      {"twice", share_into(b.twice)}}));
+  return b;
+}
+
+Result<Behaviour> read_transition(const json::Value& v, const std::string& where) {
+  Behaviour b;
+  b.takes = {60 * kSecond, 3600 * kSecond};
+  TRY_OK(read_fields(v, where,
+                     {{"after", range_into(b.takes)},
+                      {"twice", share_into(b.twice)},
+                      {"never", share_into(b.never)}}));
+  return b;
+}
+
+using ReadBehaviour = Result<Behaviour> (*)(const json::Value& v, const std::string& where);
+auto behaviours_into(std::map<std::string, Behaviour>& out, ReadBehaviour read) {
+  return [&out, read](const json::Value& v, const std::string& where) -> Result<void> {
+    if (!v.is_object()) return bad(where, "must be an object");
+    for (const auto& [name, value] : v.object()) {
+      TRY(out[name], read(value, where + "." + name));
+    }
+    return {};
+  };
+}
+
+Result<json::Value> definition_of(const json::Value& v, const std::string& where,
+                                  const ReadFile& read_file) {
+  if (v.is_object()) return v;
+  if (!v.is_string()) return bad(where, "must be a definition or the name of its file");
+  TRY(json::Value read, read_file(v.string()));
+  if (!read.is_object()) return bad(v.string(), "must be a definition, a JSON object");
+  return read;
+}
+
+Result<void> read_start(const json::Value& v, const std::string& where, Script& script) {
+  if (v.is_array()) return choices_into(script.starts, "variables")(v, where);
+  const json::Value* schema = v.find("schema");
+  if (!schema || v.object().size() != 1)
+    return bad(where, "must be a list of variables, or {\"schema\": ...}");
+  script.start_schema = *schema;
+  return {};
+}
+
+// {"name", "version", "sample"}
+Result<void> read_model(const json::Value& v, const std::string& where, Script& script) {
+  return read_fields(
+      v, where,
+      {{"name", text_into(script.model_name)},
+       {"version",
+        [&](const json::Value& n, const std::string& place) -> Result<void> {
+          if (!n.is_number() || !n.as_int64()) return bad(place, "must be a whole number");
+          script.model_version = *n.as_int64();
+          return {};
+        }},
+       {"sample", [&](const json::Value& sample, const std::string& place) -> Result<void> {
+          if (!sample.is_object()) return bad(place, "must be a document, a JSON object");
+          script.model_sample = sample;
+          return {};
+        }}});
+}
+
+// A file with workflows to import, or one workflow.
+json::Value import_of(json::Value document) {
+  if (document.find("workflows")) return document;
+  return json::object({{"importMode", "REPLACE"}, {"workflows", json::Array{std::move(document)}}});
+}
+
+Result<void> read_lives(const json::Value& v, const std::string& where, uint64_t& out) {
+  const auto n = v.is_number() ? v.as_uint64() : std::nullopt;
+  if (!n || *n == 0 || *n > kMaxLives)
+    return bad(where, fmt::format("must be a number between 1 and {}", kMaxLives));
+  out = *n;
+  return {};
+}
+
+}  // namespace
+
+Result<Time> parse_span(std::string_view text) {
+  if (text.starts_with('P')) {
+    TRY(Duration duration, parse_duration(text));
+    return duration.nanos + duration.months * 30 * 24 * 3600 * kSecond;
+  }
+  static constexpr std::pair<std::string_view, Time> kUnits[] = {{"ms", kMillisecond},
+                                                                 {"s", kSecond},
+                                                                 {"m", 60 * kSecond},
+                                                                 {"h", 3600 * kSecond},
+                                                                 {"d", 24 * 3600 * kSecond}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  for (const auto& [name, length] : kUnits)
+    if (error == std::errc() && name == unit && number >= 0 && number < 1e6)
+      return static_cast<Time>(number * static_cast<double>(length));
+  return fail(Code::invalid, "BAD_SPAN",
+              fmt::format("\"{}\" is no time; write 500ms, 10s, 5m, 2h, 3d or ISO 8601", text));
+}
+
+Result<Script> read_script(const json::Value& document, const ReadFile& read_file) {
+  Script script;
+  json::Value first;
+  std::vector<json::Value> more;
+  TimeRange horizon{script.horizon, script.horizon};
+  TRY_OK(read_fields(
+      document, "",
+      {{"definition",
+        [&](const json::Value& v, const std::string& where) -> Result<void> {
+          TRY(first, definition_of(v, where, read_file));
+          return {};
+        }},
+       {"also",
+        [&](const json::Value& v, const std::string& where) -> Result<void> {
+          if (!v.is_array()) return bad(where, "must be a list of definitions or file names");
+          for (const json::Value& one : v.array()) {
+            TRY(json::Value read, definition_of(one, where, read_file));
+            more.push_back(std::move(read));
+          }
+          return {};
+        }},
+       {"start", [&](const json::Value& v,
+                     const std::string& where) { return read_start(v, where, script); }},
+       {"workflow",
+        [&](const json::Value& v, const std::string& where) -> Result<void> {
+          TRY(json::Value read, definition_of(v, where, read_file));
+          script.workflow = import_of(std::move(read));
+          return {};
+        }},
+       {"model", [&](const json::Value& v,
+                     const std::string& where) { return read_model(v, where, script); }},
+       {"create", choices_into(script.starts, "data")},
+       {"processors", behaviours_into(script.processors, read_processor)},
+       {"criteria", behaviours_into(script.criteria, read_criterion)},
+       {"transitions", behaviours_into(script.transitions, read_transition)},
+       {"jobs", behaviours_into(script.jobs, read_job)},
+       {"tasks", behaviours_into(script.tasks, read_task)},
+       {"signals", behaviours_into(script.signals, read_signal)},
+       {"crashes", share_into(script.crashes)},
+       {"invariants", texts_into(script.invariants)},
+       {"mayBeUnreached", texts_into(script.may_be_unreached)},
+       {"mayWait", flag_into(script.may_wait)},
+       {"lives", [&](const json::Value& v,
+                     const std::string& where) { return read_lives(v, where, script.lives); }},
+       {"horizon", range_into(horizon)}}));
+  if (first.is_null() && script.workflow.is_null())
+    return bad("", "\"definition\" or \"workflow\" is missing: name the file of one of them");
+  if (!first.is_null() && !script.workflow.is_null())
+    return bad("", "\"definition\" and \"workflow\" need files of their own");
+  if (first.is_null() && script.starts.empty())
+    return bad("", "\"create\" is missing: list documents of the entities to create");
+  script.horizon = horizon.high;
+  if (!first.is_null()) script.definitions.push_back(std::move(first));
+  for (json::Value& one : more)
+    script.definitions.push_back(std::move(one));
+  return script;
+}
+
+}  // namespace pawl::sim

@@ -1,0 +1,109 @@
+#include "sim/outside/stage.h"
+
+#include <fmt/format.h>
+
+#include "json/text.h"
+
+namespace pawl::sim {
+
+// In a life with a kill, each request brings it with this share until it came.
+static constexpr double kKillShare = 0.3;
+static constexpr size_t kMaxStory = 400;
+
+Stage::Stage(const Script& script, const PlayOptions& options)
+    : script_(script),
+      options_(options),
+      // Members answer keepalives, and none of them is lost, so they need few. After a kill a call
+      // waits until the member has joined again.
+      world_({.seed = options.seed,
+              .faults = FaultSet{},
+              .trouble = false,
+              .settings = {{"keepalive-interval", "24h"},
+                           {"keepalive-timeout", "72h"},
+                           {"dispatch-wait", "60s"}}}) {
+  for (const std::string& text : script.invariants)
+    invariants_.emplace_back(text);
+}
+
+Result<void> Stage::run(const std::function<bool()>& running) {
+  while (!refused_ && running() && elapsed() < kSpread + script_.horizon)
+    world_.live(std::max<Time>(60 * kSecond, quiet() / kQuietShare));
+  if (refused_) return fail(Code::invalid, "REFUSED", *refused_);
+  return {};
+}
+
+void Stage::refuse(std::string why) {
+  if (!refused_) refused_ = std::move(why);
+}
+
+Time Stage::delay_of(const Life& life) const {
+  const uint64_t within = options_.lives.size() > 1 ? static_cast<uint64_t>(kSpread) : 1;
+  return static_cast<Time>(life.dice.draw("begins") % within);
+}
+
+void Stage::begin(Life& life) {
+  life.began = elapsed();
+  life.will_be_killed = options_.crashes && life.dice.happens("killed", script_.crashes);
+}
+
+void Stage::tell(Life& life, std::string text) {
+  if (life.end.story.size() < kMaxStory)
+    life.end.story.push_back({elapsed() - life.began, std::move(text)});
+}
+
+void Stage::send(Life& life, Sent sent, std::function<void(wire::Response)> answered) {
+  touch();
+  call_until_answered(world_, std::move(sent), std::move(answered));
+  const std::string name = fmt::format("kill {}", ++life.requests);
+  if (!life.will_be_killed || !life.dice.happens(name, kKillShare)) return;
+  life.will_be_killed = false;
+  const auto delay = static_cast<Time>(life.dice.draw("kill moment") % (4 * kMillisecond));
+  after(delay, [this, &life] {
+    tell(life, "the server is killed, and starts again");
+    world_.kill();
+  });
+}
+
+// A variable that is not there counts as null or as false, whichever the expression can use.
+static Result<bool> holds(const expr::Expression& invariant, json::Object variables) {
+  std::vector<std::string> missing;
+  for (const std::string& name : invariant.variables())
+    if (!variables.has(name)) missing.push_back(name);
+  for (const std::string& name : missing)
+    variables.set(name, json::Value());
+  auto good = invariant.test(variables, 0);
+  if (good || missing.empty()) return good;
+  for (const std::string& name : missing)
+    variables.set(name, false);
+  return invariant.test(variables, 0);
+}
+
+void Stage::check_invariants(Life& life, const json::Object& variables) {
+  for (const expr::Expression& invariant : invariants_) {
+    auto good = holds(invariant, variables);
+    if (!good || *good) continue;
+    if (life.end.problems.insert({"invariant", invariant.text()}).second)
+      tell(life, fmt::format("BROKEN: {} does not hold with {}", invariant.text(),
+                             json::print(variables)));
+  }
+}
+
+std::string reason_of(const wire::Response& response) {
+  const json::Value body = body_of(response);
+  for (std::string_view member : {"reason", "detail", "message"})
+    if (!body.string_or(member).empty()) return std::string(body.string_or(member));
+  return fmt::format("{} {}", response.status, response.body);
+}
+
+void add_facts(const Script& script, std::set<std::string>& steps,
+               std::set<std::string>& branches) {
+  add_definition_facts(script, steps, branches);
+  add_workflow_facts(script, steps, branches);
+}
+
+Result<std::vector<LifeEnd>> play(const Script& script, const PlayOptions& options) {
+  return script.workflow.is_null() ? play_processes(script, options)
+                                   : play_entities(script, options);
+}
+
+}  // namespace pawl::sim

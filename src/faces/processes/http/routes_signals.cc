@@ -1,0 +1,87 @@
+// Routes of signals by name and correlation key.
+
+#include "faces/processes/face.h"
+#include "faces/processes/http/answers.h"
+#include "faces/processes/limits.h"
+#include "json/text.h"
+
+namespace pawl::processes {
+
+namespace {
+
+constexpr std::string_view kDefaultTtl = "P1D";
+
+Result<int64_t> ttl_of(const std::string& text) {
+  auto duration = parse_duration(text.empty() ? kDefaultTtl : text);
+  const Time max = kMaxSignalDays * 24 * 3600 * kSecond;
+  if (duration && add(0, *duration) >= 0 && add(0, *duration) <= max) return add(0, *duration);
+  return fail(Code::invalid, "BAD_TTL",
+              "ttl must be an ISO 8601 duration of at most " + std::to_string(kMaxSignalDays) +
+                  " days, such as PT1H or P7D, got \"" + text.substr(0, 64) + "\"");
+}
+
+Result<PublishCommand> publish_command(const wire::Request& request) {
+  TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
+  PublishCommand c;
+  TRY(c.name, body.text("name"));
+  TRY(c.key, body.text("correlationKey"));
+  TRY(std::string ttl, body.text("ttl"));
+  TRY(c.ttl_ns, ttl_of(ttl));
+  TRY(c.variables, take_variables(body));
+  return c;
+}
+
+void publish(Service& service, wire::Request request, wire::Respond respond) {
+  auto command = publish_command(request);
+  if (!command) return respond(refusal(command.error()));
+  service.publish(submitter_of(request), std::move(*command),
+                  [respond = std::move(respond)](Result<Bytes> answer) mutable {
+                    if (!answer) return respond(refusal(answer.error()));
+                    int status = answer->starts_with(R"({"delivered":true)") ? 200 : 202;
+                    respond(ok(status, std::move(*answer)));
+                  });
+}
+
+Result<std::string> list(Service& service, const wire::Request& request) {
+  KeptSignal like{.name = request.query_param("name").value_or(""),
+                  .key = request.query_param("correlationKey").value_or("")};
+  std::string cursor = request.query_param("cursor").value_or(""), next;
+  TRY(PageRequest page, page_of(request));
+  TRY(auto found, service.kept_signals(request.caller.tenant, like, cursor, page.size, &next));
+  json::Array items;
+  for (auto& [id, signal] : found) {
+    TRY(json::Value variables,
+        json::parse(signal.variables, {.max_bytes = signal.variables.size() + 1}));
+    items.push_back(json::object({{"id", id},
+                                  {"name", signal.name},
+                                  {"correlationKey", signal.key},
+                                  {"at", rfc3339(signal.at, 6)},
+                                  {"until", rfc3339(signal.until, 6)},
+                                  {"by", signal.user},
+                                  {"variables", std::move(variables)}}));
+  }
+  json::Value out = json::object({{"items", json::Value(std::move(items))}});
+  if (!next.empty()) out.object().add("cursor", json::Value(next));
+  return json::print(out);
+}
+
+}  // namespace
+
+std::vector<wire::Route> signal_routes(Service& s) {
+  using wire::Request, wire::Respond, wire::slow;
+  const std::string p = "/pawl/v1/processes/signals";
+  return {
+      {"POST", p, [&s](Request r, Respond a) { publish(s, std::move(r), std::move(a)); },
+       "Continues the WAIT that has waited longest for this name and correlation key, or keeps the "
+       "signal for one that comes later."},
+      slow({"GET", p, [&s](Request r, Respond a) { respond_with(a, [&] { return list(s, r); }); },
+            "Lists kept signals, oldest first, by name and correlationKey."}),
+      {"DELETE", p + "/{id}",
+       [&s](Request r, Respond a) {
+         s.drop_signal(submitter_of(r), r.params[0], reply_with(std::move(a), 204));
+       },
+       "Drops a kept signal."},
+  };
+}
+
+}  // namespace pawl::processes
