@@ -66,7 +66,7 @@ Result<sim::Script> script_of(const Args& args, const std::string& path) {
   return script;
 }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
+Result<void> write_report(const std::string& path, const std::string& text) {
   std::ofstream out(path);
   out << text;
   out.close();
@@ -95,7 +95,7 @@ Result<int> simulate(const Args& args) {
     command += fmt::format(" --invariant '{}'", invariant);
   for (const std::string& worker : args.all("worker"))
     command += fmt::format(" --worker '{}'", worker);
-  if (args.has("junit")) TRY_OK(write_file(args.get("junit"), sim::report_junit(*report, command)));
+  if (args.has("junit")) TRY_OK(write_report(args.get("junit"), sim::report_junit(*report, command)));
   show(args, sim::report_json(*report, command),
        [&] { fmt::print("{}", sim::report_text(*report, command)); });
   return report->findings.empty() ? kDone : kDiffers;
