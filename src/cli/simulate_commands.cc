@@ -95,7 +95,8 @@ Result<int> simulate(const Args& args) {
     command += fmt::format(" --invariant '{}'", invariant);
   for (const std::string& worker : args.all("worker"))
     command += fmt::format(" --worker '{}'", worker);
-  if (args.has("junit")) TRY_OK(write_report(args.get("junit"), sim::report_junit(*report, command)));
+  if (args.has("junit"))
+    TRY_OK(write_report(args.get("junit"), sim::report_junit(*report, command)));
   show(args, sim::report_json(*report, command),
        [&] { fmt::print("{}", sim::report_text(*report, command)); });
   return report->findings.empty() ? kDone : kDiffers;
