@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
-#include <span>
 
 #include "json/text.h"
 
@@ -23,7 +24,7 @@ struct Field {
 };
 
 Result<void> read_fields(const json::Value& v, const std::string& where,
-                         std::initializer_list<Field> fields) {
+                         const std::vector<Field>& fields) {
   if (!v.is_object()) return bad(where, "must be an object");
   for (const auto& [name, value] : v.object()) {
     const Field* field = nullptr;
@@ -124,85 +125,56 @@ auto choices_into(std::vector<Choice>& out, std::string member) {
   };
 }
 
-Result<Behaviour> read_job(const json::Value& v, const std::string& where) {
+// What may be said of one kind of thing, and how long it takes when nothing is said.
+struct BehaviourKind {
+  TimeRange takes;
+  std::string_view inner;                   // the member of a result that has a weight
+  std::array<std::string_view, 8> members;  // unused places are empty
+};
+constexpr TimeRange kAMoment{10 * kMillisecond, kSecond};
+constexpr TimeRange kUpToAnHour{60 * kSecond, 3600 * kSecond};
+constexpr BehaviourKind kJobs{
+    TimeRange{},
+    "variables",
+    {"results", "takes", "fails", "retryable", "message", "dies", "late", "twice"}};
+constexpr BehaviourKind kTasks{kUpToAnHour, "variables", {"results", "takes", "twice", "never"}};
+constexpr BehaviourKind kSignals{
+    kUpToAnHour, "variables", {"variables", "after", "twice", "never", "early"}};
+constexpr BehaviourKind kProcessors{
+    kAMoment, "data", {"results", "takes", "fails", "message", "dies", "twice"}};
+constexpr BehaviourKind kCriteria{
+    kAMoment, "", {"matches", "takes", "fails", "message", "dies", "twice"}};
+constexpr BehaviourKind kTransitions{kUpToAnHour, "", {"after", "twice", "never"}};
+
+Result<Behaviour> read_behaviour(const json::Value& v, const std::string& where,
+                                 const BehaviourKind& kind) {
   Behaviour b;
-  TRY_OK(read_fields(v, where,
-                     {{"results", choices_into(b.results, "variables")},
-                      {"takes", range_into(b.takes)},
-                      {"fails", share_into(b.fails)},
-                      {"retryable", flag_into(b.retryable)},
-                      {"message", text_into(b.message)},
-                      {"dies", share_into(b.dies)},
-                      {"late", share_into(b.late)},
-                      {"twice", share_into(b.twice)}}));
+  b.takes = kind.takes;
+  std::vector<Field> fields{{"results", choices_into(b.results, std::string(kind.inner))},
+                            {"variables", choices_into(b.results, std::string(kind.inner))},
+                            {"takes", range_into(b.takes)},
+                            {"after", range_into(b.takes)},
+                            {"fails", share_into(b.fails)},
+                            {"retryable", flag_into(b.retryable)},
+                            {"message", text_into(b.message)},
+                            {"dies", share_into(b.dies)},
+                            {"late", share_into(b.late)},
+                            {"twice", share_into(b.twice)},
+                            {"never", share_into(b.never)},
+                            {"early", flag_into(b.early)},
+                            {"matches", share_into(b.matches)}};
+  std::erase_if(fields, [&](const Field& field) {
+    return std::find(kind.members.begin(), kind.members.end(), field.name) == kind.members.end();
+  });
+  TRY_OK(read_fields(v, where, fields));
   return b;
 }
 
-Result<Behaviour> read_task(const json::Value& v, const std::string& where) {
-  Behaviour b;
-  b.takes = {60 * kSecond, 3600 * kSecond};
-  TRY_OK(read_fields(v, where,
-                     {{"results", choices_into(b.results, "variables")},
-                      {"takes", range_into(b.takes)},
-                      {"twice", share_into(b.twice)},
-                      {"never", share_into(b.never)}}));
-  return b;
-}
-
-Result<Behaviour> read_signal(const json::Value& v, const std::string& where) {
-  Behaviour b;
-  b.takes = {60 * kSecond, 3600 * kSecond};
-  TRY_OK(read_fields(v, where,
-                     {{"variables", choices_into(b.results, "variables")},
-                      {"after", range_into(b.takes)},
-                      {"twice", share_into(b.twice)},
-                      {"never", share_into(b.never)},
-                      {"early", flag_into(b.early)}}));
-  return b;
-}
-
-Result<Behaviour> read_processor(const json::Value& v, const std::string& where) {
-  Behaviour b;
-  b.takes = {10 * kMillisecond, kSecond};
-  TRY_OK(read_fields(v, where,
-                     {{"results", choices_into(b.results, "data")},
-                      {"takes", range_into(b.takes)},
-                      {"fails", share_into(b.fails)},
-                      {"message", text_into(b.message)},
-                      {"dies", share_into(b.dies)},
-                      {"twice", share_into(b.twice)}}));
-  return b;
-}
-
-Result<Behaviour> read_criterion(const json::Value& v, const std::string& where) {
-  Behaviour b;
-  b.takes = {10 * kMillisecond, kSecond};
-  TRY_OK(read_fields(v, where,
-                     {{"matches", share_into(b.matches)},
-                      {"takes", range_into(b.takes)},
-                      {"fails", share_into(b.fails)},
-                      {"message", text_into(b.message)},
-                      {"dies", share_into(b.dies)},
-                      {"twice", share_into(b.twice)}}));
-  return b;
-}
-
-Result<Behaviour> read_transition(const json::Value& v, const std::string& where) {
-  Behaviour b;
-  b.takes = {60 * kSecond, 3600 * kSecond};
-  TRY_OK(read_fields(v, where,
-                     {{"after", range_into(b.takes)},
-                      {"twice", share_into(b.twice)},
-                      {"never", share_into(b.never)}}));
-  return b;
-}
-
-using ReadBehaviour = Result<Behaviour> (*)(const json::Value& v, const std::string& where);
-auto behaviours_into(std::map<std::string, Behaviour>& out, ReadBehaviour read) {
-  return [&out, read](const json::Value& v, const std::string& where) -> Result<void> {
+auto behaviours_into(std::map<std::string, Behaviour>& out, const BehaviourKind& kind) {
+  return [&out, &kind](const json::Value& v, const std::string& where) -> Result<void> {
     if (!v.is_object()) return bad(where, "must be an object");
     for (const auto& [name, value] : v.object()) {
-      TRY(out[name], read(value, where + "." + name));
+      TRY(out[name], read_behaviour(value, where + "." + name, kind));
     }
     return {};
   };
@@ -312,12 +284,12 @@ Result<Script> read_script(const json::Value& document, const ReadFile& read_fil
        {"model", [&](const json::Value& v,
                      const std::string& where) { return read_model(v, where, script); }},
        {"create", choices_into(script.starts, "data")},
-       {"processors", behaviours_into(script.processors, read_processor)},
-       {"criteria", behaviours_into(script.criteria, read_criterion)},
-       {"transitions", behaviours_into(script.transitions, read_transition)},
-       {"jobs", behaviours_into(script.jobs, read_job)},
-       {"tasks", behaviours_into(script.tasks, read_task)},
-       {"signals", behaviours_into(script.signals, read_signal)},
+       {"processors", behaviours_into(script.processors, kProcessors)},
+       {"criteria", behaviours_into(script.criteria, kCriteria)},
+       {"transitions", behaviours_into(script.transitions, kTransitions)},
+       {"jobs", behaviours_into(script.jobs, kJobs)},
+       {"tasks", behaviours_into(script.tasks, kTasks)},
+       {"signals", behaviours_into(script.signals, kSignals)},
        {"crashes", share_into(script.crashes)},
        {"invariants", texts_into(script.invariants)},
        {"mayBeUnreached", texts_into(script.may_be_unreached)},

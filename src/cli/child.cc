@@ -1,6 +1,7 @@
 #include "cli/child.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include <cstring>
 #include <deque>
 #include <string_view>
+
+#include "json/text.h"
 
 namespace pawl::cli {
 namespace {
@@ -197,6 +200,23 @@ Result<ChildResult> run_child(const std::vector<std::string>& command, const std
     continue;
   result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
+}
+
+Result<json::Object> run_job(const std::vector<std::string>& command, const json::Value& job) {
+  const json::Value* variables = job.find("variables");
+  TRY(ChildResult ran, run_child(command, variables ? json::print(*variables) + "\n" : "{}\n",
+                                 {{"PAWL_JOB_ID", std::string(job.string_or("id"))},
+                                  {"PAWL_JOB_TYPE", std::string(job.string_or("jobType"))},
+                                  {"PAWL_INSTANCE_ID", std::string(job.string_or("instanceId"))}}));
+  if (ran.code != 0)
+    return fail(Code::invalid, kWorkerFailed,
+                fmt::format("{} ended with {}: {}", command[0], ran.code, ran.err.substr(0, 2000)));
+  if (ran.out.find_first_not_of(" \t\r\n") == std::string::npos) return json::Object{};
+  auto result = json::parse(ran.out);
+  if (!result || !result->is_object())
+    return fail(Code::invalid, kWorkerFailed,
+                fmt::format("{} printed something that is not a JSON object", command[0]));
+  return std::move(result->object());
 }
 
 }  // namespace pawl::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "json/value.h"
 
 namespace pawl::cli {
 
@@ -18,5 +19,12 @@ struct ChildResult {
 // to the environment. Signals that arrive meanwhile do not end the program early.
 Result<ChildResult> run_child(const std::vector<std::string>& command, const std::string& in,
                               const std::vector<std::pair<std::string, std::string>>& env);
+
+inline constexpr Reason kWorkerFailed{"WORKER_FAILED"};
+
+// Runs the program as a worker of one job: the job's variables as JSON on its standard input, the
+// result as a JSON object on its standard output; no output is an empty result. Error: invalid
+// WORKER_FAILED when the program failed or printed something else.
+Result<json::Object> run_job(const std::vector<std::string>& command, const json::Value& job);
 
 }  // namespace pawl::cli

@@ -16,24 +16,6 @@
 namespace pawl::cli {
 namespace {
 
-// Runs the program as `pawl worker exec` does: variables in, a JSON object out.
-Result<json::Object> run_worker(const std::string& program, const json::Value& job) {
-  const json::Value* variables = job.find("variables");
-  TRY(ChildResult ran, run_child({program}, variables ? json::print(*variables) + "\n" : "{}\n",
-                                 {{"PAWL_JOB_ID", std::string(job.string_or("id"))},
-                                  {"PAWL_JOB_TYPE", std::string(job.string_or("jobType"))},
-                                  {"PAWL_INSTANCE_ID", std::string(job.string_or("instanceId"))}}));
-  if (ran.code != 0)
-    return fail(Code::invalid, "WORKER_FAILED",
-                fmt::format("{} ended with {}: {}", program, ran.code, ran.err.substr(0, 500)));
-  if (ran.out.find_first_not_of(" \t\r\n") == std::string::npos) return json::Object{};
-  auto result = json::parse(ran.out);
-  if (!result || !result->is_object())
-    return fail(Code::invalid, "WORKER_FAILED",
-                program + " printed something that is not a JSON object");
-  return result->object();
-}
-
 // --worker TYPE=PROGRAM puts a real program in the place of the script's results.
 Result<void> add_workers(const Args& args, sim::Script& script) {
   for (const std::string& text : args.all("worker")) {
@@ -81,7 +63,9 @@ Result<int> simulate(const Args& args) {
   sim::SimulateOptions options;
   options.seed = static_cast<uint64_t>(args.number("seed", 1));
   options.crashes = !args.has("no-crashes");
-  options.run_worker = run_worker;
+  options.run_worker = [](const std::string& program, const json::Value& job) {
+    return run_job({program}, job);
+  };
   if (args.has("life")) options.only_life = static_cast<uint64_t>(args.number("life", 0));
   ProgressLine progress("lives");
   options.progress = [&](uint64_t done, uint64_t all) { progress.update(done, all); };

@@ -51,29 +51,16 @@ Result<void> report_failure(Client& client, const json::Value& job, const std::s
 Result<std::string> work(Client& client, const json::Value& job,
                          const std::vector<std::string>& command, const std::string& worker) {
   std::string id(job.string_or("id"));
-  const json::Value* variables = job.find("variables");
-  TRY(ChildResult ran, run_child(command, variables ? json::print(*variables) + "\n" : "{}\n",
-                                 {{"PAWL_JOB_ID", id},
-                                  {"PAWL_JOB_TYPE", std::string(job.string_or("jobType"))},
-                                  {"PAWL_INSTANCE_ID", std::string(job.string_or("instanceId"))}}));
-  json::Value result = json::Object{};
-  std::string wrong;
-  if (ran.code != 0) {
-    wrong = fmt::format("{} ended with {}: {}", command[0], ran.code, ran.err.substr(0, 2000));
-  } else if (ran.out.find_first_not_of(" \t\r\n") != std::string::npos) {
-    auto parsed = json::parse(ran.out);
-    if (parsed && parsed->is_object())
-      result = std::move(*parsed);
-    else
-      wrong = fmt::format("{} printed something that is not a JSON object", command[0]);
-  }
+  auto ran = run_job(command, job);
+  if (!ran && !ran.error().is(kWorkerFailed)) return fail(std::move(ran.error()));
+  std::string wrong = ran ? std::string() : ran.error().message;
   if (!wrong.empty()) {
     TRY_OK(report_failure(client, job, worker, wrong, true));
     return wrong;
   }
   auto done =
       call_with_retries(client, "/v1/jobs/" + wire::percent_encode(id) + "/complete",
-                        json::object({{"workerId", worker}, {"variables", std::move(result)}}));
+                        json::object({{"workerId", worker}, {"variables", std::move(*ran)}}));
   if (done) return std::string("completed");
   bool refused = done.error().code == Code::invalid || done.error().code == Code::too_large ||
                  done.error().code == Code::unprocessable;

@@ -39,9 +39,8 @@ Result<void> check_tenant(std::string_view tenant) {
                   "\" begins with '~', which is reserved: give the tenant another name");
 }
 
-// `decoded` is the body as the program takes it; the bytes are for the journal. It may be null.
-void Service::send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded,
-                   Done done) {
+void send_command(KernelAccess& kernel, Submitter submitter, std::string_view verb, Bytes body,
+                  Decoded decoded, Done done) {
   if (auto good = check_tenant(submitter.caller.tenant); !good)
     return done(fail(std::move(good.error())));
   Input input;
@@ -51,12 +50,18 @@ void Service::send(Submitter submitter, std::string_view verb, Bytes body, Decod
   input.caller = std::move(submitter.caller);
   input.once = std::move(submitter.once);
   input.decoded = std::move(decoded);
-  kernel_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
+  kernel.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
     if (answer)
       done(std::move(answer->body));
     else
       done(fail(std::move(answer.error())));
   });
+}
+
+void Service::send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded,
+                   Done done) {
+  send_command(kernel_, std::move(submitter), verb, std::move(body), std::move(decoded),
+               std::move(done));
 }
 
 template <class Command>

@@ -76,6 +76,10 @@ struct ServiceOptions {
 
 // Refuses tenants whose names begin with '~', which is where the cells of all tenants are.
 Result<void> check_tenant(std::string_view tenant);
+// Submits a command of processes. `decoded` is the body as the program takes it; the bytes are for
+// the journal. It may be null.
+void send_command(KernelAccess& kernel, Submitter submitter, std::string_view verb, Bytes body,
+                  Decoded decoded, Done done);
 
 // The lease that a worker asks for: 30 seconds when it names none, at most a day.
 inline Time lease_of(int64_t seconds) {
@@ -214,9 +218,9 @@ class Service {
   // With strict leases: refuses a worker that does not hold the lease of an open job.
   Result<void> check_lease(std::string_view tenant, std::string_view job_id,
                            std::string_view worker) const;
+  void send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded, Done done);
   template <class Command>
   void submit(Submitter submitter, std::string_view verb, Command command, Done done);
-  void send(Submitter submitter, std::string_view verb, Bytes body, Decoded decoded, Done done);
   void begin_attempts(const Caller& caller, std::vector<PolledJob> jobs, JobsDone done);
   bool fits(std::string_view tenant, const Instance& instance, const InstanceFilter& filter) const;
   void restore_pauses();

@@ -9,20 +9,7 @@ namespace pawl::processes {
 
 void Schedules::send(Submitter submitter, std::string_view verb, const json::Value& body,
                      Done done) {
-  if (auto good = check_tenant(submitter.caller.tenant); !good)
-    return done(fail(std::move(good.error())));
-  Input input;
-  input.program = kProgram;
-  input.verb = verb;
-  input.body = json::print(body);
-  input.caller = std::move(submitter.caller);
-  input.once = std::move(submitter.once);
-  kernel_.submit(std::move(input), [done = std::move(done)](Result<Answer> answer) mutable {
-    if (answer)
-      done(std::move(answer->body));
-    else
-      done(fail(std::move(answer.error())));
-  });
+  send_command(kernel_, std::move(submitter), verb, json::print(body), {}, std::move(done));
 }
 
 void Schedules::put(Submitter submitter, json::Value document, bool replaces, Done done) {
