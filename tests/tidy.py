@@ -133,9 +133,9 @@ def check_layers(page):
 
 
 def folder_of_library(name):
-    """faces_worlds_air and faces_worlds_grpc are parts of faces/worlds; other libraries have the name of their folder."""
+    """faces_worlds_air and faces_worlds_grpc are parts of faces/worlds, storage_postgres of storage; others have the name of their folder."""
     face = re.match(r'faces_([a-z]+)', name)
-    return f'faces/{face[1]}' if face else name
+    return f'faces/{face[1]}' if face else 'storage' if name.startswith('storage_') else name
 
 
 def check_links(path, text, layers):

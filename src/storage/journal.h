@@ -3,6 +3,7 @@
 // the journal does not know frames. They are numbered from seq 1 on. Implementations are
 // thread-safe.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -36,6 +37,17 @@ class Journal {
 
   // Removes entries before `keep_from`. Backends remove whole segments, so older entries may stay.
   virtual Result<void> trim(Seq keep_from) = 0;
+
+  // For a follower, which reads what another process appends. refresh() asks the store and returns
+  // the newest entry, which last() knows afterwards. wait() does so until there is an entry after
+  // `after`, or for `max`. A journal that one process owns knows its newest entry already.
+  virtual Result<Seq> refresh() { return last(); }
+  virtual Result<Seq> wait([[maybe_unused]] Seq after,
+                           [[maybe_unused]] std::chrono::nanoseconds max) {
+    return refresh();
+  }
+  // Makes calls that wait for the store fail soon: the shard is given up. Safe from any thread.
+  virtual void give_up() {}
 
   // Returns one entry. The default uses read().
   virtual Result<Bytes> get(Seq seq) const;

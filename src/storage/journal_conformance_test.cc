@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
 #include "storage/file/file_journal.h"
 #include "storage/memory/memory.h"
 #include "storage/open.h"
+#include "storage/postgres/postgres_journal.h"
+#include "storage/postgres/postgres_leases.h"
+#include "storage/postgres/test_postgres.h"
 #include "storage/test_folder.h"
 
 namespace pawl {
@@ -30,6 +34,22 @@ std::unique_ptr<Journal> open_file_journal(const std::string& folder, bool compr
   return journal ? *std::move(journal) : nullptr;
 }
 
+// The store of a test is named after its folder, so that a journal that is opened again finds it.
+std::unique_ptr<Journal> open_postgres_journal(const std::string& folder) {
+  static std::map<std::string, std::string> stores;
+  TestPostgres* server = TestPostgres::running();
+  if (!server) return nullptr;
+  std::string& url = stores[folder];
+  if (url.empty()) url = server->new_store();
+  auto leases = PostgresLeases::open(url, 1);
+  if (!leases || !(*leases)->join("a", folder, "", std::chrono::seconds(60))) return nullptr;
+  auto claim = (*leases)->claim(0);
+  if (!claim || !*claim) return nullptr;
+  auto journal = PostgresJournal::open({.url = url, .shard = 0, .claim = **claim});
+  if (!journal) ADD_FAILURE() << journal.error().message;
+  return journal ? *std::move(journal) : nullptr;
+}
+
 const Backend kBackends[] = {
     {"memory",
      [](const std::string&) -> std::unique_ptr<Journal> {
@@ -39,11 +59,17 @@ const Backend kBackends[] = {
     {"file", [](const std::string& folder) { return open_file_journal(folder, false); }, true},
     {"compressed_file", [](const std::string& folder) { return open_file_journal(folder, true); },
      true},
+    {"postgres", open_postgres_journal, true},
 };
 
 class JournalPromise : public testing::TestWithParam<Backend> {
  protected:
-  void SetUp() override { journal = GetParam().open(folder.path()); }
+  void SetUp() override {
+    journal = GetParam().open(folder.path());
+    if (!journal && std::string_view(GetParam().name) == "postgres" && !TestPostgres::running())
+      GTEST_SKIP() << "PostgreSQL 15 is not installed: its journal is not tested";
+    ASSERT_TRUE(journal);
+  }
   void reopen() {
     if (!GetParam().durable) return;
     journal.reset();
