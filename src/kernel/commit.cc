@@ -1,5 +1,7 @@
 #include "kernel/commit.h"
 
+#include "kernel/rows_layout.h"
+
 namespace pawl {
 
 // Twice the size at which the shard applies the tail.
@@ -33,6 +35,7 @@ void Committer::publish(std::span<Group> groups) {
     for (Group& group : groups)
       tail_.append(group.rows);
     published_.store(last, std::memory_order_release);
+    published_link_ = link_;
     waiting_bytes_.store(tail_.bytes(), std::memory_order_relaxed);
   }
   for (Group& group : groups)
@@ -56,6 +59,7 @@ Result<void> Committer::apply() {
       tail_.clear();
     }
     last = published_.load();
+    taken_.put(layout::kLink, layout::link_value(last, published_link_));
     waiting_bytes_.store(0, std::memory_order_relaxed);
   }
   const RowChanges& sorted = sorter_.in_order(taken_);

@@ -50,7 +50,8 @@ class Committer {
   Sorter sorter_;
   RowBatch taken_;  // the batch being applied; its memory becomes the next tail
   std::mutex tail_mutex_;
-  RowBatch tail_;  // published changes that are not in the rows yet
+  RowBatch tail_;            // published changes that are not in the rows yet
+  Digest published_link_{};  // of the last published frame
   std::atomic<Seq> published_;
   std::atomic<size_t> waiting_bytes_{0};
 };

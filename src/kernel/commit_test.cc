@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "kernel/frame.h"
 #include "kernel/replay.h"
+#include "kernel/rows_layout.h"
 #include "storage/memory/memory.h"
 
 namespace pawl {
@@ -80,6 +82,40 @@ TEST(replay, rows_ahead_of_the_journal_prove_a_loss) {
   EXPECT_EQ(replayed.error().reason, "JOURNAL_LOST");
   EXPECT_NE(replayed.error().message.find("pawl journal accept-loss"), std::string::npos);
   EXPECT_EQ(rows.applied(), 5u);  // the proof stays
+}
+
+// A journal of sealed frames that differ by their program's name.
+void append_frames(Journal& journal, size_t count, const std::string& program) {
+  Digest link{};
+  for (size_t i = 0; i < count; ++i) {
+    Frame frame;
+    frame.program = program;
+    frame.inputs.emplace_back();
+    Bytes entry = encode_entry(frame);
+    seal(entry, link);
+    link = sha256(entry, {});
+    BytesView view = entry;
+    ASSERT_TRUE(journal.append({&view, 1}, i));
+  }
+}
+
+TEST(replay, rows_of_another_journal_are_refused_and_kept) {
+  MemoryJournal one, other;
+  append_frames(one, 3, "one");
+  append_frames(other, 5, "other");
+  MemoryRows rows;
+  ASSERT_TRUE(replay(one, rows, {}));
+  EXPECT_EQ(rows.applied(), 3u);
+  auto replayed = replay(other, rows, {});
+  ASSERT_FALSE(replayed);
+  EXPECT_EQ(replayed.error().reason, "ROWS_DIFFER");
+  EXPECT_EQ(rows.applied(), 3u);
+  ASSERT_TRUE(replay(one, rows, {}));
+  // Rows of a binary that did not keep the link are taken as they are.
+  RowBatch without;
+  without.erase(layout::kLink);
+  ASSERT_TRUE(rows.apply(without, 3));
+  EXPECT_TRUE(replay(other, rows, {}));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ class Tail {
       batch->reserve(kBatchBytes + kBatchBytes / 4);
   }
 
-  Result<void> add(const Frame& frame) {
+  Result<void> add(const Frame& frame, const Digest& link) {
     const Program* program = nullptr;
     if (auto it = programs_.find(frame.program); it != programs_.end()) program = it->second;
     size_t n = frame.writes.size();
@@ -151,6 +151,7 @@ class Tail {
     for (size_t i = 0; i < n; ++i)
       pending_.put(frame.writes[i].key, std::move(after[i]), frame.writes[i].before == 0);
     last_ = frame.seq;
+    link_ = link;
     return batch_.bytes() + pending_.bytes() >= limit_ ? flush() : Result<void>{};
   }
 
@@ -160,6 +161,7 @@ class Tail {
     if (last_ == 0) return {};
     limit_ = kBatchBytes;
     put_time();
+    batch_.put(layout::kLink, layout::link_value(last_, link_));
     std::swap(applying_, batch_);
     std::rotate(cells_.begin(), cells_.end() - 1, cells_.end());
     pending_.clear();
@@ -209,8 +211,21 @@ class Tail {
   Task waiting_;
   size_t limit_ = kFirstBatchBytes;
   Seq last_ = 0;
+  Digest link_{};  // of frame last_
   Time now_ = 0;
 };
+
+// Rows that applied another frame with this number belong to another journal, or the journal was
+// replaced: a silent reset would hide it.
+Result<bool> check_rows_link(const std::optional<Bytes>& row, const Digest& own, Seq seq) {
+  std::optional<Digest> applied = row ? layout::parse_link(*row, seq) : std::nullopt;
+  if (!applied || *applied == own) return true;
+  return fail(Code::corrupt, "ROWS_DIFFER",
+              fmt::format("the rows have applied another frame {} than the journal holds: they "
+                          "belong to another journal. Find out which of the two is right. If the "
+                          "journal is, delete the rows folder and start again",
+                          seq));
+}
 
 }  // namespace
 
@@ -247,6 +262,7 @@ Result<Replayed> replay(const Journal& journal, Rows& rows,
   // Starts one entry earlier if there is one, to check the link that the first replayed frame
   // holds.
   Seq start = from > journal.first() ? from - 1 : from;
+  TRY(std::optional<Bytes> applied_link, rows.get(layout::kLink));
   std::optional<Digest> link;
   if (start == 1) link = Digest{};
   Tail tail(rows, programs, beside);
@@ -259,9 +275,9 @@ Result<Replayed> replay(const Journal& journal, Rows& rows,
                               "it with `pawl restore`",
                               seq, seq - 1));
     link = sealed.own;
-    if (seq < from) return true;
+    if (seq < from) return check_rows_link(applied_link, sealed.own, seq);
     TRY_OK(decode_outcome(seq, sealed.body, frame));
-    TRY_OK(tail.add(frame));
+    TRY_OK(tail.add(frame, *link));
     if (++out.frames % 65536 == 0 && progress) progress(seq, out.last);
     return true;
   }));

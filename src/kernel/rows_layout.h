@@ -2,6 +2,9 @@
 // Keys of the rows that hold cells, versions, times and views. Described in docs/formats/frame.md,
 // section "Rows".
 
+#include <optional>
+
+#include "base/hash.h"
 #include "kernel/cell.h"
 
 namespace pawl::layout {
@@ -29,6 +32,18 @@ inline Bytes history_prefix(BytesView key) {
 inline Bytes history_row(BytesView key, Seq seq) { return history_prefix(key) + ordered64(~seq); }
 
 inline Bytes time_row(Time t) { return "t" + ordered64(static_cast<uint64_t>(t) ^ 1ull << 63); }
+
+// One row: the seq that the rows have applied, and the link of that frame. Rows of another journal
+// are told apart by it.
+inline constexpr std::string_view kLink = "mlink";
+inline Bytes link_value(Seq seq, const Digest& link) { return ordered64(seq).append(view(link)); }
+// The link, if the row is of the frame `seq`. A binary from before this row does not keep it up.
+inline std::optional<Digest> parse_link(BytesView row, Seq seq) {
+  Digest link;
+  if (row.size() != 8 + link.size() || read_ordered64(row) != seq) return {};
+  std::memcpy(link.data(), row.data() + 8, link.size());
+  return link;
+}
 
 inline Bytes view_prefix(BytesView program) { return Bytes("v").append(program).append(1, '\0'); }
 

@@ -74,7 +74,7 @@ void Clock::fire(const Entry& entry) {
     std::lock_guard lock(mutex_);
     --in_flight_;
     if (!answer && !answer.error().is(kEffectNotOpen) && !answer.error().is(kStopping) &&
-        !answer.error().is(kJournalFailed))
+        !answer.error().is(kJournalFailed) && !answer.error().is(kShardMoved))
       due_.emplace(kernel_.now() + kRetry, entry.second);
     wake();
   });

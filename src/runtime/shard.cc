@@ -471,18 +471,29 @@ void Shard::deliver_again(std::unique_lock<std::mutex>& lock) {
   }
 }
 
+// What callers are told once the journal has failed. A fenced shard goes on elsewhere.
+static Error failure_of(const Error& why) {
+  if (why.is(kFenced))
+    return {Code::unavailable,
+            std::string(kShardMoved.name),
+            "another node serves this shard now; send the request again",
+            {},
+            true};
+  return {Code::unavailable,
+          std::string(kJournalFailed.name),
+          "the journal cannot be written, so nothing is taken any more (" + why.message +
+              "); mend it and restart",
+          {},
+          true};
+}
+
 void Shard::fail_all(std::span<Group> groups, const Error& why) {
   bool first = false;
   {
     std::lock_guard lock(group_mutex_);
     if (!failed_) {
       first = true;
-      failed_ = Error{Code::unavailable,
-                      std::string(kJournalFailed.name),
-                      "the data directory cannot be written, so nothing is taken any more (" +
-                          why.message + "); mend the disk and restart",
-                      {},
-                      true};
+      failed_ = failure_of(why);
     }
   }
   accepting_ = false;

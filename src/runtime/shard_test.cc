@@ -201,6 +201,19 @@ TEST(shard, a_failed_append_stops_the_shard_and_says_so) {
   EXPECT_EQ(host.value("x"), "1");
 }
 
+TEST(shard, a_shard_that_another_owner_has_sends_its_callers_there) {
+  Host host;
+  ASSERT_TRUE(host.say("add", "x"));
+  BytesView claim = "the entry of another owner";
+  ASSERT_TRUE(host.journal->append({&claim, 1}, host.journal->last()));
+  auto answer = host.say("add", "x");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().reason, "SHARD_MOVED");
+  EXPECT_TRUE(answer.error().retryable);
+  EXPECT_FALSE(host.shard->healthy());
+  EXPECT_EQ(host.value("x"), "1");
+}
+
 TEST(shard, a_failed_delivery_to_a_cell_is_retried) {
   Host host;
   ASSERT_TRUE(host.say("send", "shy"));
