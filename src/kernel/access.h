@@ -16,7 +16,7 @@ inline constexpr Reason kIdempotencyKeyReused{"IDEMPOTENCY_KEY_REUSED"};
 inline constexpr Reason kStopping{"STOPPING"};             // the shard takes no more inputs
 inline constexpr Reason kJournalFailed{"JOURNAL_FAILED"};  // the shard has stopped for good
 
-inline constexpr Reason kShardMoved{"SHARD_MOVED"};        // another node owns the shard now
+inline constexpr Reason kShardMoved{"SHARD_MOVED"};  // another node owns the shard now
 
 struct Answer {
   Bytes body;
