@@ -269,23 +269,17 @@ class EntitiesClient final : public Client {
          [this, &item, name, n](const wire::Response& r) { moved(item, name, n, r); });
   }
 
-  // Without an Idempotency-Key, and once: the answer to a repeated request of this kind does not
-  // tell yet whether its processor ran (docs/roadmap.md). Nothing else happens to the item after
-  // it.
+  // The answer comes after the processor has run, also to a repeated request. A refusal is not
+  // recorded under the key, so a copy that is still under way may be carried out afterwards.
+  // Nothing else happens to the item after it.
   void ship(Item& item, int64_t n) {
-    item.busy = item.may_have_shipped = true;
+    item.may_have_shipped = true;
     item.n_before = std::exchange(item.n, n);
-    world_.call({"PUT",
-                 "/api/entity/JSON/" + item.id + "/ship",
-                 json::print(document(n, "none")),
-                 {{"Content-Type", "application/json"}}},
-                [this, &item](std::optional<wire::Response> r) {
-                  item.busy = false;
-                  if (!r || r->status == 503 || r->status == 429) return;
-                  must(item, "ship", *r,
-                       r->status == 200 || refused(*r) || r->status == 404 || r->status == 409);
-                  item.has_shipped = r->status == 200;
-                });
+    once(item, {"PUT", "/api/entity/JSON/" + item.id + "/ship", json::print(document(n, "none"))},
+         [this, &item](const wire::Response& r) {
+           must(item, "ship", r, r.status == 200 || refused(r) || r.status == 409);
+           item.has_shipped = r.status == 200;
+         });
   }
 
   // A processor failed or came too late.

@@ -128,6 +128,12 @@ static Result<Bytes> write_too_much(Turn& turn, const Input&, const Count& count
 }
 
 static Result<Bytes> settle(Turn& turn, const Input& input, const Count& count) {
+  if (input.body.starts_with("then ")) {
+    const std::string next = input.body.substr(5);
+    turn.open(worker_effect(next));
+    turn.answer_later(next);
+    return Bytes();
+  }
   if (input.verb == "deliver" || input.body == "late-refused") {
     turn.refuse({Code::conflict, "REFUSED", "settled and refused"});
     return Bytes();

@@ -15,10 +15,11 @@ Bytes encode(const Effect& e) {
   w.sint(e.due);
   w.str(e.body);
   // Left out by default, as before these fields existed.
-  if (e.priority != 0 || !e.fairness_key.empty()) {
+  if (e.priority != 0 || !e.fairness_key.empty() || !e.once.empty()) {
     w.sint(e.priority);
     w.str(e.fairness_key);
   }
+  if (!e.once.empty()) w.str(e.once);
   return out;
 }
 
@@ -36,6 +37,7 @@ Result<Effect> decode_effect(BytesView bytes) {
     e.priority = static_cast<int32_t>(r.sint());
     e.fairness_key = r.str();
   }
+  if (r.ok() && !r.done()) e.once = r.str();
   if (!r.done()) return fail(Code::corrupt, "BAD_EFFECT", "an open effect's cell does not decode");
   return e;
 }

@@ -27,6 +27,9 @@ struct Effect {
   // over their fairness keys.
   int32_t priority = 0;
   std::string fairness_key{};
+  // Set by the kernel: key of the cell of an Idempotency-Key whose answer this effect decides
+  // (once.h). Empty for none.
+  Key once{};
 };
 
 // Shared by the cell, the turn and the outbox that carries the effect out.

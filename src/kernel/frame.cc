@@ -4,8 +4,10 @@
 
 namespace pawl {
 
-// Version 2 is version 1 followed by the stale reads. It is written only when there are some.
-static constexpr uint8_t kPlain = 1, kBehind = 2;
+// The version is 1 plus these bits. Version 2 and 4 are followed by the stale reads, and are
+// written only when there are some.
+static constexpr uint8_t kPlain = 1, kBehind = 1, kOnceWaits = 2;
+static constexpr uint8_t kNewest = kPlain + (kBehind | kOnceWaits);
 
 static void encode_input(Writer& w, const Input& in) {
   w.str(in.verb);
@@ -33,7 +35,8 @@ static Bytes encode(const Frame& f, size_t room) {
   out.reserve(size);
   out.append(room, '\0');
   Writer w(out);
-  w.u8(f.stale_reads.empty() ? kPlain : kBehind);
+  w.u8(static_cast<uint8_t>(kPlain + (f.stale_reads.empty() ? 0 : kBehind) +
+                            (f.once_waits ? kOnceWaits : 0)));
   w.str(f.program);
   w.uint(f.inputs.size());
   for (const Input& in : f.inputs)
@@ -113,13 +116,15 @@ static Time skip_input(Reader& r, Caller* caller) {
 static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
   Reader r(body);
   uint8_t version = r.u8();
-  if (r.ok() && version != kPlain && version != kBehind)
+  if (r.ok() && (version < kPlain || version > kNewest))
     return fail(
         Code::corrupt, "FRAME_VERSION",
         fmt::format(
             "frame {} has version {}; this binary reads up to {}: use the newer pawl that wrote it",
-            seq, version, kBehind));
+            seq, version, kNewest));
+  const uint8_t bits = static_cast<uint8_t>(version - kPlain);
   f.seq = seq;
+  f.once_waits = bits & kOnceWaits;
   f.program = r.str();
   size_t inputs = r.count();
   f.inputs.resize(whole || inputs == 0 ? 0 : 1);
@@ -130,6 +135,7 @@ static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
     }
     f.inputs.push_back(decode_input(r));
     f.inputs.back().program = f.program;
+    f.inputs.back().records_first_answer = !f.once_waits;
   }
   size_t writes = r.count();
   f.writes.resize(writes);
@@ -144,7 +150,7 @@ static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
   for (size_t i = 0; i < notes && r.ok(); ++i)
     (i < f.notes.size() ? f.notes[i] : f.notes.emplace_back()) = r.str();
   f.stale_reads.clear();
-  for (size_t n = version == kBehind ? r.count() : 0; n-- > 0 && r.ok();) {
+  for (size_t n = bits & kBehind ? r.count() : 0; n-- > 0 && r.ok();) {
     Key key(r.str());
     f.stale_reads.push_back({std::move(key), r.uint()});
   }

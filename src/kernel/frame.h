@@ -28,6 +28,8 @@ struct Frame {
     Seq version = 0;  // the version that was read; 0: the cell was absent
   };
   std::vector<StaleRead> stale_reads;  // in key order
+  // The answer under the Idempotency-Key waits for an effect that this frame opened.
+  bool once_waits = false;
   Time now() const { return inputs.empty() ? 0 : inputs.back().stamp.now; }
 };
 

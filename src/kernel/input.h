@@ -24,6 +24,9 @@ struct Input {
   std::string settles{};  // id of the effect that this receipt settles; empty for a command
   uint64_t joins = 0;     // token of the open turn that this command joins; 0: a turn of its own
   std::string once{};     // Idempotency-Key; empty for none
+  // The frame of this input is of version 1 or 2: if its turn put its answer off, the answer of
+  // this first turn was recorded under the key. Only for `pawl verify`.
+  bool records_first_answer = false;
 
   // The decoded body, if the sender had it; not recorded. A program may use it instead of decoding
   // `body`; the result must be the same.

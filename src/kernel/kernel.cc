@@ -29,6 +29,7 @@ struct Kernel::OpenTurn {
   std::list<Strand> strands;  // the first is the main one
   EffectPtr settled;          // the open effect whose receipt began this turn
   bool waited = false;        // other turns may have run since this one began
+  bool once_waits = false;    // see Frame
   std::vector<Frame::StaleRead> stale_reads;
 
   void reset() {
@@ -37,7 +38,7 @@ struct Kernel::OpenTurn {
     strands.resize(1);
     strands.front() = {};
     settled.reset();
-    waited = false;
+    waited = once_waits = false;
     stale_reads.clear();
   }
 };
@@ -163,12 +164,18 @@ bool Kernel::answered_before(const Input& input, Reply& reply) {
   if (!cell || !cell->exists()) return false;
   auto once = decode_once(cell->value());
   if (!once || once->at + limits::kIdempotencySeconds * kSecond < input.stamp.now) return false;
-  if (once->hash != once_hash(input))
+  if (once->hash != once_hash(input)) {
     answer(std::move(reply),
            fail(Code::unprocessable, kIdempotencyKeyReused,
                 "this Idempotency-Key was used for another request: use a new key"));
-  else
+  } else if (once->waits_for.empty()) {
     answer(std::move(reply), Answer{std::move(once->answer), cell->version});
+  } else {
+    // The first request is still under way: this one gets the same answer.
+    auto effect = current(effect_key(once->waits_for));
+    if (!effect || !effect->exists()) return false;
+    if (reply) later_[once->waits_for].push_back(std::move(reply));
+  }
   return true;
 }
 
@@ -343,18 +350,7 @@ void Kernel::close(OpenPtr turn, Result<Bytes> result) {
   std::vector<std::string> withdrawn = withdrawn_by(*t);
   Result<Answer> outcome = commit(*t, std::move(*result));
   if (outcome && t->turn.refusal_) outcome = fail(std::move(*t->turn.refusal_));
-  if (outcome && !t->turn.answer_with_.empty()) {
-    Reply waiting;
-    if (t->settled)
-      if (auto it = later_.find(t->settled->id); it != later_.end()) {
-        waiting = std::move(it->second);
-        later_.erase(it);
-        answer(std::move(main.reply), Answer{{}, outcome->seq});
-      }
-    if (!waiting) waiting = std::move(main.reply);
-    if (waiting) later_.insert_or_assign(t->turn.answer_with_, std::move(waiting));
-    return;
-  }
+  if (outcome && !t->turn.answer_with_.empty()) return keep_waiting(*t, outcome->seq);
   answer_waiting(*t, outcome, withdrawn);
   answer(std::move(main.reply), std::move(outcome));
 }
@@ -367,24 +363,36 @@ std::vector<std::string> Kernel::withdrawn_by(const OpenTurn& t) const {
   return out;
 }
 
+void Kernel::keep_waiting(OpenTurn& t, Seq seq) {
+  Reply& own = t.strands.front().reply;
+  if (!t.settled) {
+    if (own) later_[t.turn.answer_with_].push_back(std::move(own));
+    return;
+  }
+  // Whoever brought the receipt has done so. The callers go on waiting.
+  answer(std::move(own), Answer{{}, seq});
+  auto waiting = later_.extract(t.settled->id);
+  if (!waiting) return;
+  waiting.key() = t.turn.answer_with_;
+  later_.insert(std::move(waiting));
+}
+
+void Kernel::answer_later(const std::string& effect_id, const Result<Answer>& result) {
+  auto waiting = later_.extract(effect_id);
+  if (!waiting) return;
+  for (Reply& reply : waiting.mapped())
+    answer(std::move(reply), result);
+}
+
 // Answers callers that Turn::answer_later deferred: this turn settled or withdrew their effect.
 void Kernel::answer_waiting(OpenTurn& t, const Result<Answer>& outcome,
                             const std::vector<std::string>& withdrawn) {
   if (later_.empty()) return;
-  if (t.settled)
-    if (auto it = later_.find(t.settled->id); it != later_.end()) {
-      Reply reply = std::move(it->second);
-      later_.erase(it);
-      answer(std::move(reply), outcome);
-    }
+  if (t.settled) answer_later(t.settled->id, outcome);
   if (!outcome) return;
   for (const std::string& id : withdrawn)
-    if (auto it = later_.find(id); it != later_.end()) {
-      Reply reply = std::move(it->second);
-      later_.erase(it);
-      answer(std::move(reply),
-             fail(Code::conflict, "WITHDRAWN", "what this request waited for was called back"));
-    }
+    answer_later(id,
+                 fail(Code::conflict, "WITHDRAWN", "what this request waited for was called back"));
 }
 
 Result<void> Kernel::check(OpenTurn& t) {
@@ -434,12 +442,55 @@ Result<void> Kernel::check_reads(OpenTurn& t) {
   return {};
 }
 
+// Records an answer under the key. If the turn has put its answer off, the effect that it waits for
+// gets the key and the record names the effect.
+bool Kernel::record_answer(Turn& turn, Key key, Once once) {
+  const size_t at = turn.newest_.find(effect_key(turn.answer_with_));
+  const bool waits = !turn.answer_with_.empty() && at != Turn::kNone && turn.ops_[at].effect &&
+                     turn.ops_[at].value;
+  if (waits) {
+    Effect effect = *turn.ops_[at].effect;
+    effect.once = key;
+    turn.open(std::move(effect));
+    once.answer.clear();
+    once.waits_for = turn.answer_with_;
+  }
+  turn.write(key, encode(once));
+  return waits;
+}
+
+Result<void> Kernel::record_answers(OpenTurn& t, const Bytes& body) {
+  Turn& turn = t.turn;
+  const Strand& main = t.strands.front();
+  if (!main.once.empty() && !turn.refusal_) {
+    Key key = once_key(main.caller, main.once);
+    Once once{main.once_hash, turn.now(), body};
+    if (t.inputs.front().records_first_answer)
+      turn.write(key, encode(once));
+    else
+      t.once_waits = record_answer(turn, std::move(key), std::move(once));
+  }
+  for (size_t i = 0; i < turn.ops_.size(); ++i) {
+    const EffectPtr effect = turn.ops_[i].effect;
+    if (!effect || effect->once.empty() || turn.ops_[i].value) continue;
+    if (turn.newest_.find(turn.ops_[i].key) != i) continue;
+    TRY(Cell cell, turn.read(effect->once));
+    if (!cell.exists()) continue;
+    TRY(Once once, decode_once(cell.value()));
+    // After a day the key may have been used again, for another request.
+    if (once.waits_for != effect->id) continue;
+    const bool settled = t.settled && t.settled->id == effect->id;
+    if (settled && !turn.refusal_)
+      record_answer(turn, effect->once, Once{std::move(once.hash), turn.now(), body});
+    else
+      turn.erase(effect->once);
+  }
+  return {};
+}
+
 Result<Answer> Kernel::commit(OpenTurn& t, Bytes body) {
   TRY_OK(check(t));
-  Strand& main = t.strands.front();
-  if (!main.once.empty() && !t.turn.refusal_)
-    t.turn.write(once_key(main.caller, main.once),
-                 encode(Once{main.once_hash, t.turn.now(), body}));
+  TRY_OK(record_answers(t, body));
   if (t.turn.ops_.empty() && t.turn.notes_.empty()) return Answer{std::move(body), 0};
   TRY_OK(prepare_writes(t));
   write_frame(t, ++last_);
@@ -453,6 +504,7 @@ void Kernel::write_frame(OpenTurn& t, Seq seq) {
   frame.inputs = std::move(t.inputs);
   frame.notes = t.turn.take_notes();
   frame.stale_reads = std::move(t.stale_reads);
+  frame.once_waits = t.once_waits;
   add_writes(t, frame);
   if (time_row_.second && time_row_.first != frame.now())
     group_.rows.put(layout::time_row(time_row_.first), ordered64(time_row_.second));
@@ -516,8 +568,9 @@ Group Kernel::take() {
 void Kernel::abandon_all(const Error& why) {
   while (!open_.empty())
     close(open_.begin(), fail(why));
-  for (auto& [id, reply] : later_)
-    answer(std::move(reply), fail(why));
+  for (auto& [id, replies] : later_)
+    for (Reply& reply : replies)
+      answer(std::move(reply), fail(why));
   later_.clear();
 }
 

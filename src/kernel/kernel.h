@@ -20,6 +20,8 @@
 
 namespace pawl {
 
+struct Once;
+
 class Kernel final : public CellReader {
  public:
   // No program's name may begin with '~'. `last` is the seq of the journal's newest frame.
@@ -82,6 +84,10 @@ class Kernel final : public CellReader {
   OpenPtr fresh_turn(const Program& program, uint64_t token);
   void close(OpenPtr turn, Result<Bytes> result);
   Result<Answer> commit(OpenTurn& turn, Bytes body);
+  // Records the answer under the Idempotency-Keys that the turn decides: its own, and those that
+  // the effects carry which it settled or withdrew.
+  Result<void> record_answers(OpenTurn& turn, const Bytes& body);
+  static bool record_answer(Turn& turn, Key key, Once once);  // true: it waits for an effect
   Result<void> check(OpenTurn& turn);  // limits; read versions if the turn has waited
   Result<void> check_reads(OpenTurn& turn);
   // Lists the turn's last write of each key in places_, in key order, and reads into before_ what
@@ -91,8 +97,11 @@ class Kernel final : public CellReader {
   void add_writes(OpenTurn& turn, Frame& frame);
   Result<Cell> version_before(const OpenTurn& turn, BytesView key) const;
   void answer(Reply reply, Result<Answer> result);
+  void answer_later(const std::string& effect_id, const Result<Answer>& result);
   void answer_waiting(OpenTurn& turn, const Result<Answer>& result,
                       const std::vector<std::string>& withdrawn);
+  // Moves the callers of this turn to the effect that it waits for now.
+  void keep_waiting(OpenTurn& turn, Seq seq);
   std::vector<std::string> withdrawn_by(const OpenTurn& turn) const;  // empty if no caller waits
   bool answered_before(const Input& input, Reply& reply);
   bool too_many_waiting(const Input& input) const;
@@ -112,7 +121,7 @@ class Kernel final : public CellReader {
   uint64_t refused_open_turns_ = 0;
   Map<size_t> waiting_turns_;               // tenant -> its turns that wait or have waited
   Map<std::pair<OpenPtr, Strand*>> asked_;  // effect id -> the input that waits for it
-  Map<Reply> later_;                        // effect id -> the caller that waits for it
+  Map<std::vector<Reply>> later_;           // effect id -> the callers that wait for it
   std::unordered_set<std::string> running_once_;
   std::map<Key, Cell, std::less<>> pinned_;
   std::pair<Time, Seq> time_row_{0, 0};

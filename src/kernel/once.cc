@@ -13,6 +13,7 @@ Bytes encode(const Once& once) {
   w.str(once.hash);
   w.sint(once.at);
   w.str(once.answer);
+  if (!once.waits_for.empty()) w.str(once.waits_for);
   return out;
 }
 
@@ -22,6 +23,7 @@ Result<Once> decode_once(BytesView bytes) {
   once.hash = r.str();
   once.at = r.sint();
   once.answer = r.str();
+  if (r.ok() && !r.done()) once.waits_for = r.str();
   if (!r.done()) return fail(Code::corrupt, "BAD_ONCE", "a remembered answer does not decode");
   return once;
 }

@@ -1,6 +1,8 @@
 #pragma once
 // A request with an Idempotency-Key runs once. Its answer is kept for a day in a cell that is
-// written in the same frame as its changes.
+// written in the same frame as its changes. While its answer waits for an effect
+// (Turn::answer_later), the cell names the effect instead, and the effect carries the cell's key:
+// the turn that settles the effect writes the answer, or erases the cell when it refuses.
 
 #include "kernel/program.h"
 
@@ -10,6 +12,7 @@ struct Once {
   Bytes hash;  // hash of the request: a different request with the same key is refused
   Time at;
   Bytes answer;
+  std::string waits_for{};  // id of the effect that decides the answer; empty: `answer` is it
 };
 Bytes encode(const Once& once);
 Result<Once> decode_once(BytesView bytes);

@@ -71,6 +71,52 @@ TEST(dispatch, the_first_transaction_is_durable_before_the_member_is_called) {
   EXPECT_EQ(s.kernel.verify(), "");
 }
 
+TEST(dispatch, a_repetition_with_the_same_key_gets_the_answer_of_the_second_transaction) {
+  for (const char* fresh : {"false", "true"}) {
+    FaceFixture s;
+    s.add_model();
+    s.import_processors(processor("p", "COMMIT_BEFORE_DISPATCH",
+                                  std::string(R"(,"startNewTxOnDispatch":)") + fresh));
+    auto fake = std::make_shared<FakeMember>();
+    std::string member = s.join(fake), id = s.create();
+    const wire::Headers key{{"Idempotency-Key", "k1"}};
+    const std::string path = "/entity/JSON/" + id + "/go";
+    TestResponsePtr first = s.start("PUT", path, R"({"n":2})", key);
+    TestResponsePtr second = s.start("PUT", path, R"({"n":2})", key);
+    EXPECT_EQ(fake->calls().size(), 1u);
+    EXPECT_EQ(second->status, 0) << second->text;
+    s.face->members().answered(member, fake->request(0), Call::processor, {.data = R"({"n":3})"});
+    EXPECT_EQ(first->status, 200) << first->text;
+    EXPECT_EQ(second->text, first->text);
+    EXPECT_EQ(s.send("PUT", path, R"({"n":2})", key).text, first->text);
+    EXPECT_EQ(s.state(id) + s.data(id), R"(B{"n":3})");
+    EXPECT_EQ(fake->calls().size(), 1u);
+    EXPECT_EQ(s.kernel.verify(), "");
+  }
+}
+
+TEST(dispatch, a_repetition_after_a_failed_processor_runs_again) {
+  FaceFixture s;
+  s.add_model();
+  s.import_processors(processor("p", "COMMIT_BEFORE_DISPATCH"));
+  auto fake = std::make_shared<FakeMember>();
+  std::string member = s.join(fake), id = s.create();
+  const wire::Headers key{{"Idempotency-Key", "k1"}};
+  const std::string path = "/entity/JSON/" + id + "/go";
+  TestResponsePtr first = s.start("PUT", path, R"({"n":2})", key);
+  TestResponsePtr second = s.start("PUT", path, R"({"n":2})", key);
+  s.face->members().answered(member, fake->request(0), Call::processor,
+                             {.kind = CallResult::failed, .message = "no luck"});
+  EXPECT_EQ(first->code(), "WORKFLOW_FAILED") << first->text;
+  EXPECT_EQ(second->code(), "WORKFLOW_FAILED") << second->text;
+  TestResponsePtr third = s.start("PUT", path, R"({"n":2})", key);
+  ASSERT_EQ(fake->calls().size(), 2u);
+  s.face->members().answered(member, fake->request(1), Call::processor, {});
+  EXPECT_EQ(third->status, 200) << third->text;
+  EXPECT_EQ(s.state(id), "B");
+  EXPECT_EQ(s.kernel.verify(), "");
+}
+
 TEST(dispatch, a_joined_write_cannot_commit_before_dispatch) {
   for (const char* fresh : {"false", "true"}) {
     FaceFixture s;
