@@ -23,6 +23,8 @@ enum class Fault : uint8_t {
   doubled_request,
   late_request,
   client_left,  // a client that hangs up before its answer
+  slow_reader,  // a reader of a stream that takes the pieces late
+  full_buffer,  // a reader that left too much unread and was cut off
   clock_forward,
   clock_back,
   lost_lease,   // a worker that takes a job and is never heard of again
@@ -53,6 +55,8 @@ inline constexpr std::array<FaultRow, kFaults> kFaultRows{{
     {Fault::doubled_request, "doubled request"},
     {Fault::late_request, "late request"},
     {Fault::client_left, "client left"},
+    {Fault::slow_reader, "slow reader"},
+    {Fault::full_buffer, "full buffer"},
     {Fault::clock_forward, "clock forward"},
     {Fault::clock_back, "clock back"},
     {Fault::lost_lease, "lost lease"},

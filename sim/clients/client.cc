@@ -23,11 +23,4 @@ json::Value body_of(const wire::Response& response) {
   return json::parse(response.body).value_or(json::Value());
 }
 
-Time some_pause(Schedule& schedule) {
-  const Time unit = schedule.chance(90)   ? kSecond
-                    : schedule.chance(80) ? 60 * kSecond
-                                          : 1800 * kSecond;
-  return static_cast<Time>(schedule.roll(static_cast<uint64_t>(5 * unit)));
-}
-
 }  // namespace pawl::sim

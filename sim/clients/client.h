@@ -27,6 +27,7 @@ class Client {
 std::unique_ptr<Client> make_processes_client(World& world);
 std::unique_ptr<Client> make_lifecycle_client(World& world);
 std::unique_ptr<Client> make_entities_client(World& world);
+std::unique_ptr<Client> make_worlds_client(World& world);
 
 // Sends the request again and again, with the same Idempotency-Key, until an answer tells what
 // happened to it: a client that wants its order carried out once.
@@ -34,7 +35,5 @@ void call_until_answered(World& world, Sent sent, std::function<void(wire::Respo
 
 // A body as JSON; null when it is not JSON.
 json::Value body_of(const wire::Response& response);
-// A random pause between two actions: mostly seconds, sometimes hours.
-Time some_pause(Schedule& schedule);
 
 }  // namespace pawl::sim

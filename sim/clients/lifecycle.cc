@@ -86,7 +86,7 @@ class LifecycleClient final : public Client {
 
   void act() {
     if (world_.calm()) return;
-    schedule_.after(some_pause(schedule_), [this] { act(); });
+    schedule_.after(world_.pause(), [this] { act(); });
     const std::string id = fmt::format("o{}", schedule_.roll(12 + orders_.size() / 2));
     Order& order = orders_[id];
     order.id = id;

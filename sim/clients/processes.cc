@@ -141,7 +141,7 @@ class ProcessesClient final : public Client {
 
   void act() {
     if (world_.calm()) return;
-    schedule_.after(some_pause(schedule_), [this] { act(); });
+    schedule_.after(world_.pause(), [this] { act(); });
     switch (schedule_.roll(8)) {
       case 0:
       case 1:
@@ -266,7 +266,9 @@ class ProcessesClient final : public Client {
     const Time asked = schedule_.elapsed();
     const uint64_t life = world_.life();
     const uint64_t lease = 5 + schedule_.roll(60);
-    const uint64_t wait = schedule_.chance(50) ? 0 : schedule_.roll(20'000);
+    const uint64_t wait = world_.calm()          ? 30'000
+                          : schedule_.chance(50) ? 0
+                                                 : schedule_.roll(20'000);
     json::Value body = json::object({{"workerId", fmt::format("w{}", schedule_.roll(3))},
                                      {"jobTypes", json::Array{"work-0", "work-1", "work-2"}},
                                      {"maxJobs", 1 + schedule_.roll(4)},
@@ -281,8 +283,8 @@ class ProcessesClient final : public Client {
                       for (const json::Value& job : jobs->array())
                         take_job(job, asked, life);
                   }
-                  const Time pause = world_.calm() ? kSecond : some_pause(schedule_) / 4;
-                  schedule_.after(pause, [this] { poll(); });
+                  const Time pause = world_.calm() ? kSecond : world_.pause() / 4;
+                  schedule_.after(world_.until_busy(pause), [this] { poll(); });
                 });
   }
 
