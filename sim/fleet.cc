@@ -342,7 +342,7 @@ int run_fleet(int argc, char** argv) {
   const Totals& totals = run_seeds(o);
   if (o.coverage) print_coverage(totals);
   print_totals(totals);
-  if (totals.failed)
+  if (totals.first_failed != ~uint64_t{0})
     std::printf("repeat with: sim --seed %lu --hours %g --shrink\n", totals.first_failed.load(),
                 o.hours);
   return totals.failed ? 1 : 0;

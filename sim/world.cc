@@ -69,13 +69,14 @@ struct World::Server {
   NoInternet internet;
   server::Metrics metrics;
   std::unique_ptr<server::Authenticator> authenticator;
+  // They outlive the shard: requests of a dead process that were never answered end with it.
+  wire::Router router;
+  std::unique_ptr<server::HttpFront> front;
   std::unique_ptr<Shard> shard;
   std::unique_ptr<Clock> clock;
   std::unique_ptr<Workers> workers;
   std::unique_ptr<MutantOutbox> to_clock, to_workers;
   std::unique_ptr<assembly::Faces> faces;
-  wire::Router router;
-  std::unique_ptr<server::HttpFront> front;
   wire::Handler handle;
   std::unique_ptr<BackgroundLoop> housekeeping;
   bool stopped = false;
@@ -350,6 +351,16 @@ Time World::until_busy(Time delay) {
   return begins - schedule_.elapsed() + static_cast<Time>(schedule_.roll(60 * kSecond));
 }
 
+void World::later(Time delay, Schedule::Task task) {
+  const uint64_t id = next_sleeper_++;
+  sleepers_.emplace(id, std::move(task));
+  schedule_.after(until_busy(delay), [this, id] { wake(id); });
+}
+
+void World::wake(uint64_t sleeper) {
+  if (auto found = sleepers_.extract(sleeper)) found.mapped()();
+}
+
 Time World::busy_time() const {
   if (options_.longest_gap == 0) return schedule_.elapsed();
   Time out = schedule_.elapsed() - ends_;  // the calm at the end
@@ -394,6 +405,8 @@ void World::calm_down(Time time) {
   if (disk_.full || disk_.fails_flushes)
     if (!dead_) die(FalseDisk::Crash::kill);
   disk_.max_flush = kMillisecond;
+  for (const auto& [id, task] : sleepers_)
+    schedule_.after(static_cast<Time>(schedule_.roll(10 * kSecond)), [this, id] { wake(id); });
   live(time);
 }
 

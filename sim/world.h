@@ -75,6 +75,8 @@ class World {
   // gap.
   Time until_busy(Time delay);
   bool busy() { return until_busy(0) == 0; }
+  // Runs the task after the delay, and not in a gap. When the world becomes calm, it runs soon.
+  void later(Time delay, Schedule::Task task);
   // Time with faults that is left; 0 once the world is calm.
   Time left() const { return calm_ ? 0 : ends_ - schedule_.elapsed(); }
   // Time in which clients were busy.
@@ -126,6 +128,7 @@ class World {
   bool strikes_call(Fault fault, uint64_t one_in, const Sent& sent);
   void trouble();
   Time until_trouble();
+  void wake(uint64_t sleeper);
   void disturb_disk();
   void move_clock();
   void deliver(const CallPtr& call);
@@ -159,6 +162,8 @@ class World {
   uint64_t frames_ = 0, answers_ = 0;
   std::vector<Window> windows_;  // in which clients are busy; more are added when they are needed
   Time ends_ = 0;                // the end of the time with faults
+  std::map<uint64_t, Schedule::Task> sleepers_;  // tasks of later() that wait
+  uint64_t next_sleeper_ = 0;
 };
 
 }  // namespace pawl::sim

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "json/value.h"
-#include "sim/world.h"
+#include "sim/clients/client.h"
 
 namespace pawl::sim {
 
@@ -96,8 +96,7 @@ class RecordReaders {
 
  private:
   void stream();
-  void take_piece(std::string text);
-  void take_event(std::string_view event);
+  void take_event(const EventLines::Event& event);
   void take_page(const json::Value& page, uint64_t from);
   void saw(const json::Value& entry, const char* reader);
 
@@ -106,7 +105,7 @@ class RecordReaders {
   std::map<uint64_t, std::string> payloads_;  // by seq
   uint64_t next_ = 0;                         // the record that the stream gives next
   uint64_t read_to_ = 0;                      // by read_all()
-  std::string unread_;                        // the beginning of an event
+  EventLines lines_;
 };
 
 }  // namespace pawl::sim

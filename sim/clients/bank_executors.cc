@@ -30,7 +30,7 @@ void Executors::poll() {
                       take(item, asked, life, lease_ms);
                 }
                 const Time pause = world_.calm() ? kSecond : world_.pause() / 4;
-                world_.schedule().after(world_.until_busy(pause), [this] { poll(); });
+                world_.later(pause, [this] { poll(); });
               });
 }
 

@@ -21,7 +21,7 @@ void RecordReaders::saw(const json::Value& entry, const char* reader) {
 }
 
 void RecordReaders::stream() {
-  unread_.clear();
+  lines_.clear();
   Sent sent{"GET", bank_.path(fmt::format("/journal/stream?from={}", next_))};
   // Half of the time as browsers do it.
   if (next_ > 0 && world_.schedule().chance(50)) {
@@ -29,35 +29,27 @@ void RecordReaders::stream() {
     sent.headers = {{"Last-Event-ID", std::to_string(next_ - 1)}};
   }
   sent.patience = static_cast<Time>(world_.schedule().roll(1800)) * kSecond;
-  sent.piece = [this](std::string text) { take_piece(std::move(text)); };
+  sent.piece = [this](std::string text) {
+    for (const EventLines::Event& event : lines_.take(text))
+      take_event(event);
+  };
   world_.call(std::move(sent), [this](std::optional<wire::Response> r) {
     if (r && r->status != 503 && r->status != 429)
       world_.expect(r->status == 200,
                     fmt::format("the stream of {} answers {} {}", bank_.id, r->status, r->body));
     const Time pause = world_.calm() ? kSecond : world_.pause();
-    world_.schedule().after(pause, [this] { stream(); });
+    world_.later(pause, [this] { stream(); });
   });
 }
 
-void RecordReaders::take_piece(std::string text) {
-  unread_ += text;
-  for (size_t end; (end = unread_.find("\n\n")) != std::string::npos;) {
-    const std::string event = unread_.substr(0, end);
-    unread_.erase(0, end + 2);
-    take_event(event);
-  }
-}
-
-void RecordReaders::take_event(std::string_view event) {
-  const size_t at = event.find("data: ");
-  if (at == std::string_view::npos) return;  // a comment that keeps the connection alive
-  const json::Value data = json::parse(event.substr(at + 6)).value_or(json::Value());
-  if (event.starts_with("event: gap")) {
+void RecordReaders::take_event(const EventLines::Event& event) {
+  const json::Value data = json::parse(event.data).value_or(json::Value());
+  if (event.name == "gap") {
     world_.expect(bank_.compacted, "a stream has a gap although nothing was compacted");
     next_ = number_in(data, "next_from");
     return;
   }
-  if (!event.starts_with("event: journal_record")) return;
+  if (event.name != "journal_record") return;
   world_.expect(number_in(data, "seq") == next_,
                 fmt::format("the stream of {} gives record {} and {} is next", bank_.id,
                             number_in(data, "seq"), next_));

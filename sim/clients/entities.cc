@@ -76,7 +76,7 @@ class FalseMember final : public entities::MemberStream,
       members->leave(id_);
       life_ = 0;
     }
-    world_.schedule().after(pause, [self = shared_from_this()] { self->keep_joined(); });
+    world_.later(pause, [self = shared_from_this()] { self->keep_joined(); });
   }
 
   void send(entities::MemberEvent event) override {

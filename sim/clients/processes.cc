@@ -1,5 +1,5 @@
-// The client of the processes face: starts instances of five kinds of definitions, works on their
-// jobs, completes user tasks, signals and cancels.
+// The client of the processes face: starts instances of fixed and random definitions, works on
+// their jobs, completes user tasks, signals, cancels, pauses, and has a schedule.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "json/text.h"
 #include "sim/clients/client.h"
+#include "sim/clients/shapes.h"
 
 namespace pawl::sim {
 namespace {
@@ -16,8 +17,10 @@ namespace {
 struct Started {
   std::string business_key;
   std::string definition;
-  std::string id;  // empty: no answer yet
+  bool even = false;  // its variable `kind`
+  std::string id;     // empty: no answer yet
   bool may_be_cancelled = false;
+  bool paused = false;        // or about to be
   bool nobody_comes = false;  // no person completes the user task: its timer must end it
   std::string ended;          // a status that is final
   // The value that each step's job wrote, once it was seen: it never changes again.
@@ -33,49 +36,6 @@ struct Job {
   bool failed = false;  // a failure was sent: it ends whatever lease it finds when it arrives
 };
 
-json::Value step(std::string_view id, std::string_view type, std::string_view next) {
-  json::Value out = json::object({{"id", id}, {"name", id}, {"type", type}});
-  if (!next.empty()) out.object().set("nextStep", next);
-  return out;
-}
-
-json::Value task(std::string_view id, std::string_view next) {
-  json::Value out = step(id, "SERVICE_TASK", next);
-  out.object().set("jobType", fmt::format("work-{}", id.back() % 3));
-  out.object().set("retryCount", 1000);
-  return out;
-}
-
-json::Value definition(std::string_view id, json::Array steps) {
-  return json::object({{"id", id}, {"name", id}, {"steps", std::move(steps)}});
-}
-
-// How long the user task of `timer` waits before its timer interrupts it.
-constexpr Time kTimer = 90 * kSecond;
-
-std::vector<json::Value> definitions() {
-  json::Value user = step("u", "USER_TASK", "end");
-  user.object().set("boundaryEvents", json::Array{json::object({{"type", "TIMER"},
-                                                                {"duration", "PT1M30S"},
-                                                                {"interrupting", true},
-                                                                {"targetStepId", "late1"}})});
-  json::Value fork = step("fork", "PARALLEL_GATEWAY", "");
-  fork.object().set("parallelNextSteps", json::Array{"b1", "b2", "b3"});
-  fork.object().set("joinStep", "join");
-  json::Value choice = step("choice", "DECISION", "");
-  choice.object().set("conditionalNextSteps",
-                      json::object({{"kind == 'even'", "even1"}, {"kind == 'odd'", "odd2"}}));
-  return {definition("line", {task("s1", "s2"), task("s2", "s3"), task("s3", "end"),
-                              step("end", "END", "")}),
-          definition("timer", {user, task("late1", "end"), step("end", "END", "")}),
-          definition("wait", {step("w", "WAIT", "a1"), task("a1", "end"), step("end", "END", "")}),
-          definition("fork", {fork, task("b1", "b4"), task("b4", "join"), task("b2", "join"),
-                              task("b3", "join"), step("join", "JOIN_GATEWAY", "a1"),
-                              task("a1", "end"), step("end", "END", "")}),
-          definition("choice",
-                     {choice, task("even1", "end"), task("odd2", "end"), step("end", "END", "")})};
-}
-
 bool is_final(std::string_view status) {
   return status == "COMPLETED" || status == "FAILED" || status == "CANCELLED";
 }
@@ -86,13 +46,10 @@ class ProcessesClient final : public Client {
   std::string_view name() const override { return "processes"; }
 
   void begin() override {
-    for (const json::Value& definition : definitions())
-      call_until_answered(world_, {"POST", "/v1/definitions", json::print(definition)},
-                          [this, definition](const wire::Response& response) {
-                            world_.expect(response.status == 201,
-                                          "an upload was refused: " + response.body);
-                            known_.push_back(std::string(definition.string_or("id")));
-                          });
+    for (Shape& shape : fixed_shapes())
+      upload(std::move(shape));
+    for (int i = 0; i < 4; ++i)
+      upload(random_shape(schedule_, fmt::format("random-{}", i)));
     for (int i = 0; i < 3; ++i)
       act();
     for (int i = 0; i < 3; ++i)
@@ -109,8 +66,17 @@ class ProcessesClient final : public Client {
   }
 
   void ask_everything() override {
+    read("/pawl/v1/processes/schedules/every", schedule_page_);
+    read("/pawl/v1/processes/schedules/every/runs", runs_);
+    read("/v1/instances?definitionId=tick&pageSize=1", ticks_);
     for (auto& [key, started] : started_) {
       if (started.id.empty()) continue;
+      if (started.definition == "brief") {
+        // Its time is over: it is deleted, and in no list.
+        read("/v1/instances/" + started.id, started.last, 404);
+        read("/v1/instances?businessKey=" + started.business_key, started.listed);
+        continue;
+      }
       Started* one = &started;
       read("/v1/instances/" + started.id, one->last);
       read("/v1/instances/" + started.id + "/history", one->history);
@@ -119,17 +85,73 @@ class ProcessesClient final : public Client {
   }
 
   void check() override {
-    for (auto& [key, started] : started_)
-      check_end(started);
+    check_schedule();
+    for (auto& [key, started] : started_) {
+      if (started.definition != "brief") {
+        check_end(started);
+        continue;
+      }
+      const json::Value* total = started.listed.find("total");
+      world_.expect(total && total->as_int64() == 0,
+                    started.id + " is past its retention and still listed");
+    }
   }
 
  private:
-  void read(const std::string& path, json::Value& into) {
-    call_until_answered(world_, {"GET", path}, [this, path, &into](const wire::Response& r) {
-      world_.expect(r.status == 200,
-                    fmt::format("{} was acknowledged and answers {}", path, r.status));
-      into = body_of(r);
-    });
+  void read(const std::string& path, json::Value& into, int status = 200) {
+    call_until_answered(
+        world_, {"GET", path}, [this, path, &into, status](const wire::Response& r) {
+          world_.expect(r.status == status,
+                        fmt::format("{} must answer {} and answers {}", path, status, r.status));
+          into = body_of(r);
+        });
+  }
+
+  void upload(Shape shape) {
+    call_until_answered(world_, {"POST", "/v1/definitions", json::print(shape.definition)},
+                        [this, shape](const wire::Response& response) {
+                          world_.expect(response.status == 201,
+                                        "an upload was refused: " + response.body);
+                          shapes_[shape.id] = shape;
+                          if (shape.id == "tick") return put_schedule();
+                          if (shape.id != "child") known_.push_back(shape.id);
+                        });
+  }
+
+  // Runs by itself for the whole life. Its instances end at once.
+  void put_schedule() {
+    const bool is_long = world_.left() > 24 * 3600 * kSecond;
+    const json::Value schedule = json::object({{"definitionId", "tick"},
+                                               {"interval", is_long                ? "PT11H"
+                                                            : schedule_.chance(50) ? "PT7M"
+                                                                                   : "PT1H"},
+                                               {"businessKey", "tick {time}"},
+                                               {"overlap", schedule_.chance(50) ? "skip" : "queue"},
+                                               {"catchUp", schedule_.chance(50) ? "all" : "last"}});
+    call_until_answered(
+        world_, {"PUT", "/pawl/v1/processes/schedules/every", json::print(schedule)},
+        [this](const wire::Response& r) {
+          world_.expect(r.status == 200 || r.status == 201, "the schedule is refused: " + r.body);
+        });
+  }
+
+  // Every run starts one instance, and no time has two runs.
+  void check_schedule() {
+    const json::Value* counts = schedule_page_.find("counts");
+    const json::Value* started = counts ? counts->find("started") : nullptr;
+    const json::Value* total = ticks_.find("total");
+    world_.expect(started && total && started->as_int64() == total->as_int64(),
+                  fmt::format("the schedule started {} and there are {}",
+                              json::print(schedule_page_), json::print(ticks_)));
+    std::set<std::string> times, instances;
+    const json::Value* items = runs_.find("items");
+    if (!items || !items->is_array()) return;
+    for (const json::Value& run : items->array()) {
+      if (run.string_or("outcome") != "started") continue;
+      const std::string time(run.string_or("scheduledFor")), id(run.string_or("instanceId"));
+      world_.expect(times.insert(time).second, "the schedule ran twice for " + time);
+      world_.expect(instances.insert(id).second, "two runs have the instance " + id);
+    }
   }
 
   Started* some() {
@@ -155,6 +177,9 @@ class ProcessesClient final : public Client {
       case 5:
         if (Started* one = some()) look_in_list(*one);
         return;
+      case 6:
+        if (Started* one = some(); one && schedule_.one_in(3)) return pause(*one);
+        [[fallthrough]];
       default:
         if (Started* one = some()) look(*one);
     }
@@ -170,6 +195,7 @@ class ProcessesClient final : public Client {
     Started& started = started_[key];
     started.business_key = key;
     started.definition = of;
+    started.even = n % 2 == 0;
     started.nobody_comes = nobody_comes;
     json::Value body =
         json::object({{"definitionId", of},
@@ -180,6 +206,7 @@ class ProcessesClient final : public Client {
         [this, &started](const wire::Response& response) {
           world_.expect(response.status == 201, "a start was refused: " + response.body);
           started.id = body_of(response).string_or("id");
+          take(started, body_of(response), {});
           if (world_.calm()) push(started);
         });
   }
@@ -205,6 +232,34 @@ class ProcessesClient final : public Client {
     });
   }
 
+  // An operator pauses the instance and resumes it later, each once.
+  void pause(Started& started) {
+    if (started.paused || started.definition == "brief") return;
+    started.paused = true;
+    interrupted_.insert(started.id);
+    const std::string path = "/pawl/v1/processes/instances/" + started.id;
+    operate(path + "/pause", [this, &started, path] {
+      const Time pause = std::min(world_.pause(), 1800 * kSecond);
+      schedule_.after(pause, [this, &started, path] {
+        operate(path + "/resume", [&started] { started.paused = false; });
+      });
+    });
+  }
+
+  // 409: the instance is at its end, or not paused.
+  void operate(const std::string& path, std::function<void()> done) {
+    call_until_answered(world_,
+                        {"POST",
+                         path,
+                         R"({"reason":"to look at it"})",
+                         {{"Idempotency-Key", fmt::format("operator-{}", ++operations_)}}},
+                        [this, path, done = std::move(done)](const wire::Response& r) {
+                          world_.expect(r.status == 200 || r.status == 409,
+                                        fmt::format("{} answers {} {}", path, r.status, r.body));
+                          done();
+                        });
+  }
+
   void may_be(const std::optional<wire::Response>& response, const std::set<int>& statuses) {
     if (!response || response->status == 503 || response->status == 429) return;
     world_.expect(statuses.contains(response->status),
@@ -213,6 +268,7 @@ class ProcessesClient final : public Client {
   }
 
   void cancel(Started& started) {
+    if (started.definition == "brief") return;
     started.may_be_cancelled = true;
     world_.call({"POST", "/v1/instances/" + started.id + "/cancel", R"({"reason":"not wanted"})"},
                 [this](std::optional<wire::Response> r) {
@@ -225,6 +281,7 @@ class ProcessesClient final : public Client {
     world_.call({"GET", "/v1/instances/" + started.id},
                 [this, &started, ended](std::optional<wire::Response> response) {
                   if (!response || response->status == 503) return;
+                  if (started.definition == "brief" && response->status == 404) return;
                   world_.expect(response->status == 200,
                                 started.id + " was acknowledged and is gone: " + response->body);
                   take(started, body_of(*response), ended);
@@ -242,6 +299,7 @@ class ProcessesClient final : public Client {
     const json::Value* out = variables ? variables->find("out") : nullptr;
     if (!out || !out->is_object()) return;
     for (const auto& [step, value] : out->object()) {
+      if (step.starts_with("loop-")) continue;
       auto [seen, is_new] = started.outputs.emplace(step, value.string());
       world_.expect(is_new || seen->second == value.string(),
                     fmt::format("the output of {} of {} changed from {} to {}", step, started.id,
@@ -250,6 +308,7 @@ class ProcessesClient final : public Client {
   }
 
   void look_in_list(Started& started) {
+    if (started.definition == "brief") return;
     world_.call({"GET", "/v1/instances?businessKey=" + started.business_key},
                 [this, &started](std::optional<wire::Response> response) {
                   if (!response || response->status == 503) return;
@@ -284,7 +343,7 @@ class ProcessesClient final : public Client {
                         take_job(job, asked, life);
                   }
                   const Time pause = world_.calm() ? kSecond : world_.pause() / 4;
-                  schedule_.after(world_.until_busy(pause), [this] { poll(); });
+                  world_.later(pause, [this] { poll(); });
                 });
   }
 
@@ -297,7 +356,8 @@ class ProcessesClient final : public Client {
                   "job " + id + " was done and is offered again");
     // A restart forgets leases; the poll may have waited over one.
     const bool same_life = job.life == life && life == world_.life();
-    if (job.told && same_life && asked > job.told && !job.failed)
+    const bool interrupted = interrupted_.contains(std::string(offered.string_or("instanceId")));
+    if (job.told && same_life && asked > job.told && !job.failed && !interrupted)
       world_.expect(locked + kSecond >= job.ends,
                     fmt::format("job {} was given to a second worker {} ms before its lease ended",
                                 id, (job.ends - locked) / kMillisecond));
@@ -314,18 +374,21 @@ class ProcessesClient final : public Client {
     Time takes = static_cast<Time>(schedule_.roll(4 * kSecond));
     if (world_.strikes(Fault::late_answer, 10))
       takes += static_cast<Time>(schedule_.roll(180 * kSecond));
+    // This step always fails, and its instance undoes what was done before.
+    if (step == "doomed") return schedule_.after(takes, [this, id] { fail_job(id, false); });
     if (!world_.calm() && schedule_.one_in(8))
-      return schedule_.after(takes, [this, id] { fail_job(id); });
+      return schedule_.after(takes, [this, id] { fail_job(id, true); });
     schedule_.after(takes, [this, id, step, value] { complete(id, step, value); });
     if (world_.strikes(Fault::twice_answered, 6))
       schedule_.after(takes + static_cast<Time>(schedule_.roll(20 * kSecond)),
                       [this, id, step, value] { complete(id, step, value + "-again"); });
   }
 
-  void fail_job(const std::string& id) {
+  void fail_job(const std::string& id, bool retryable) {
     jobs_[id].failed = true;
-    world_.call({"POST", "/v1/jobs/" + id + "/fail",
-                 R"({"workerId":"w0","errorMessage":"no luck","retryable":true})"},
+    const json::Value body =
+        json::object({{"workerId", "w0"}, {"errorMessage", "no luck"}, {"retryable", retryable}});
+    world_.call({"POST", "/v1/jobs/" + id + "/fail", json::print(body)},
                 [this](std::optional<wire::Response> r) { may_be(r, {204}); });
   }
 
@@ -352,8 +415,11 @@ class ProcessesClient final : public Client {
                   started.id + " left its final status");
     world_.expect(status != "CANCELLED" || started.may_be_cancelled,
                   started.id + " was cancelled by nobody");
-    world_.expect(status != "FAILED", fmt::format("{} failed: {}", started.id,
-                                                  started.last.string_or("failureReason")));
+    const std::string_view reason = started.last.string_or("failureReason");
+    const bool undone = started.definition == "undo" && reason.starts_with("Compensated");
+    world_.expect(status != "FAILED" || undone, fmt::format("{} failed: {}", started.id, reason));
+    world_.expect(status != "COMPLETED" || started.definition != "undo",
+                  started.id + " completed although its last step fails");
     const json::Value* total = started.listed.find("total");
     world_.expect(total && total->as_int64() == 1,
                   started.business_key +
@@ -371,24 +437,44 @@ class ProcessesClient final : public Client {
       if (step == "u" && item.string_or("Status") == "FAILED" && status != "CANCELLED")
         check_timer(started, item);
     }
-    // No definition has a loop, and a join counts each branch once.
-    for (const auto& [step, times] : entered)
-      world_.expect(times == 1 || step == "join",
-                    fmt::format("{} entered {} {} times", started.id, step, times));
+    if (status == "FAILED") return check_undone(started, *items);
+    const Shape& shape = shapes_[started.definition];
+    const auto& expected = started.even ? shape.even : shape.odd;
+    // A join counts each branch once. An instance that was cancelled did no more than the others.
+    for (const auto& [step, times] : entered) {
+      if (step.starts_with("join")) continue;
+      auto most = expected.find(step);
+      const size_t allowed = most != expected.end() ? most->second : expected.empty() ? 1 : 0;
+      world_.expect(
+          times <= allowed || step.ends_with(".compensation"),
+          fmt::format("{} ({}) entered {} {} times", started.id, started.definition, step, times));
+    }
     if (status != "COMPLETED") return;
-    std::vector<std::string> must;
-    if (started.definition == "line") must = {"s1", "s2", "s3", "end"};
-    if (started.definition == "fork") must = {"b1", "b2", "b3", "b4", "a1", "end"};
-    if (started.definition == "wait") must = {"w", "a1", "end"};
-    for (const std::string& step : must)
-      world_.expect(entered.contains(step),
-                    fmt::format("{} is complete without its step {}", started.id, step));
     const json::Value* variables = started.last.find("variables");
     const json::Value* out = variables ? variables->find("out") : nullptr;
-    for (const std::string& step : must)
-      if (step != "end" && step != "w")
-        world_.expect(out && out->find(step),
-                      fmt::format("{} lost the output of its step {}", started.id, step));
+    for (const auto& [step, times] : expected) {
+      world_.expect(entered[step] == times,
+                    fmt::format("{} ({}) is complete and entered {} {} times instead of {}",
+                                started.id, started.definition, step, entered[step], times));
+      world_.expect(!is_task(shape, step) || (out && out->find(step)),
+                    fmt::format("{} lost the output of its step {}", started.id, step));
+    }
+  }
+
+  static bool is_task(const Shape& shape, const std::string& step) {
+    const json::Value* steps = shape.definition.find("steps");
+    for (const json::Value& one : steps->array())
+      if (one.string_or("id") == step) return one.string_or("type") == "SERVICE_TASK";
+    return false;
+  }
+
+  // What was done is undone once each, the last first.
+  void check_undone(const Started& started, const json::Value& items) {
+    std::string steps;
+    for (const json::Value& item : items.array())
+      steps += std::string(item.string_or("StepID")) + " ";
+    world_.expect(steps == "u1 u2 doomed u2.compensation u1.compensation ",
+                  fmt::format("{} went through {}", started.id, steps));
   }
 
   void check_timer(const Started& started, const json::Value& item) {
@@ -402,10 +488,13 @@ class ProcessesClient final : public Client {
 
   World& world_;
   Schedule& schedule_;
-  std::vector<std::string> known_;  // uploaded definitions
+  std::map<std::string, Shape> shapes_;  // uploaded definitions
+  std::vector<std::string> known_;       // those that the client starts
+  std::set<std::string> interrupted_;    // instances that were paused: their leases are void
+  json::Value schedule_page_, runs_, ticks_;
   std::map<std::string, Started> started_;
   std::map<std::string, Job> jobs_;
-  uint64_t starts_ = 0, values_ = 0;
+  uint64_t starts_ = 0, values_ = 0, operations_ = 0;
 };
 
 }  // namespace
