@@ -13,6 +13,8 @@ enum class Fault : uint8_t {
   torn_write,      // a write of which a power cut kept a part
   lost_write,      // a write of which a power cut kept nothing
   kept_write,      // a write that reached the disk although nobody flushed it
+  undone_rename,   // a new name of a file that a power cut took back
+  flipped_bit,     // a bit of the journal that changed while no process ran
   crash_in_flush,  // a crash while the committer waits for the disk
   slow_disk,       // a flush that takes long; everything else goes on
   full_disk,       // no space left: the shard stops, and a new process starts
@@ -45,6 +47,8 @@ inline constexpr std::array<FaultRow, kFaults> kFaultRows{{
     {Fault::torn_write, "torn write"},
     {Fault::lost_write, "lost write"},
     {Fault::kept_write, "kept write"},
+    {Fault::undone_rename, "undone rename"},
+    {Fault::flipped_bit, "flipped bit"},
     {Fault::crash_in_flush, "crash in a flush"},
     {Fault::slow_disk, "slow disk"},
     {Fault::full_disk, "full disk"},

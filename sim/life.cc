@@ -17,7 +17,7 @@ static constexpr Time kGaps[] = {8 * 3600 * kSecond, 2 * kDay, 7 * kDay};
 
 using Make = std::unique_ptr<Client> (*)(World&);
 static constexpr Make kClients[] = {make_processes_client, make_lifecycle_client,
-                                    make_entities_client, make_worlds_client};
+                                    make_entities_client, make_worlds_client, make_tickets_client};
 static constexpr size_t kOfWorlds = 3;
 
 size_t client_count() { return std::size(kClients); }

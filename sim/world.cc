@@ -123,6 +123,9 @@ World::World(WorldOptions options)
     hit_open_calls(Fault::crash_in_flush);
     die(schedule_.chance(50) ? FalseDisk::Crash::kill : FalseDisk::Crash::power_cut);
   };
+  disk_.before_names = [this] {
+    if (!dead_ && server_ && threatens(Fault::undone_rename, 10)) die(FalseDisk::Crash::power_cut);
+  };
   start();
 }
 
@@ -231,8 +234,31 @@ Result<void> World::try_start() {
   return {};
 }
 
+// A journal of which one bit has changed is refused, or every entry that it gives is as it was.
+void World::read_with_flipped_bit() {
+  auto entries = [this]() -> Result<Digest> {
+    TRY(std::unique_ptr<Journal> journal, open_journal());
+    Digest all{};
+    TRY_OK(journal->read(journal->first(), [&](Seq, BytesView entry) -> Result<bool> {
+      all = sha256(Bytes(view(all)) + Bytes(entry));
+      return true;
+    }));
+    return all;
+  };
+  if (!disk_.flip_a_bit()) return;
+  const auto flipped = entries();
+  note(flipped ? "a bit of the journal changed and is not noticed"
+               : "a bit of the journal changed: " + flipped.error().message);
+  disk_.mend();
+  const auto whole = entries();
+  expect(bool(whole), "the mended journal cannot be read");
+  expect(!flipped || !whole || *flipped == *whole,
+         "a journal with a flipped bit gives entries that were never written");
+}
+
 void World::start() {
   ++life_;
+  if (life_ > 1 && threatens(Fault::flipped_bit, 10)) read_with_flipped_bit();
   auto started = try_start();
   // A disk that crashes the machine during a start is a crash like any other.
   if (!started && !dead_) expect(false, "the server cannot start: " + started.error().message);

@@ -92,6 +92,11 @@ class World {
   // The compute members of the entities face; null while the server is down. The simulator drives
   // them below gRPC.
   entities::Members* members();
+  // How often the clock was set.
+  uint64_t clock_moves() const {
+    return counts_.of[static_cast<size_t>(Fault::clock_forward)] +
+           counts_.of[static_cast<size_t>(Fault::clock_back)];
+  }
   // The server's time: the clock that stamps inputs.
   Time wall() const { return schedule_.wall_now(); }
 
@@ -119,6 +124,7 @@ class World {
   struct Call;
   using CallPtr = std::shared_ptr<Call>;
   void start();
+  void read_with_flipped_bit();
   Result<void> try_start();
   Result<std::unique_ptr<Journal>> open_journal();
   void stop_cleanly();

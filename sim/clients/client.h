@@ -29,6 +29,7 @@ std::unique_ptr<Client> make_processes_client(World& world);
 std::unique_ptr<Client> make_lifecycle_client(World& world);
 std::unique_ptr<Client> make_entities_client(World& world);
 std::unique_ptr<Client> make_worlds_client(World& world);
+std::unique_ptr<Client> make_tickets_client(World& world);
 
 // Sends the request again and again, with the same Idempotency-Key, until an answer tells what
 // happened to it: a client that wants its order carried out once.

@@ -25,7 +25,7 @@ struct Started {
   std::string ended;          // a status that is final
   // The value that each step's job wrote, once it was seen: it never changes again.
   std::map<std::string, std::string> outputs;
-  json::Value last, history, listed;  // the answers at the end
+  json::Value last, history, listed, next;  // the answers at the end
 };
 
 struct Job {
@@ -78,7 +78,10 @@ class ProcessesClient final : public Client {
         continue;
       }
       Started* one = &started;
-      read("/v1/instances/" + started.id, one->last);
+      read("/v1/instances/" + started.id, one->last, 200, [this, one] {
+        const std::string next(one->last.string_or("nextInstanceId"));
+        if (!next.empty()) read("/v1/instances/" + next, one->next);
+      });
       read("/v1/instances/" + started.id + "/history", one->history);
       read("/v1/instances?businessKey=" + started.business_key, one->listed);
     }
@@ -98,12 +101,14 @@ class ProcessesClient final : public Client {
   }
 
  private:
-  void read(const std::string& path, json::Value& into, int status = 200) {
+  void read(const std::string& path, json::Value& into, int status = 200,
+            std::function<void()> then = {}) {
     call_until_answered(
-        world_, {"GET", path}, [this, path, &into, status](const wire::Response& r) {
+        world_, {"GET", path}, [this, path, &into, status, then](const wire::Response& r) {
           world_.expect(r.status == status,
                         fmt::format("{} must answer {} and answers {}", path, status, r.status));
           into = body_of(r);
+          if (then) then();
         });
   }
 
@@ -186,10 +191,12 @@ class ProcessesClient final : public Client {
   }
 
   void start() {
-    if (!known_.empty()) start_one(known_[schedule_.roll(known_.size())], schedule_.chance(50));
+    if (known_.empty()) return;
+    if (schedule_.one_in(6)) return start_batch();
+    start_one(known_[schedule_.roll(known_.size())], schedule_.chance(50));
   }
 
-  void start_one(const std::string& of, bool nobody_comes) {
+  Started& new_start(const std::string& of, bool nobody_comes) {
     const uint64_t n = ++starts_;
     const std::string key = fmt::format("key-{}", n);
     Started& started = started_[key];
@@ -197,12 +204,50 @@ class ProcessesClient final : public Client {
     started.definition = of;
     started.even = n % 2 == 0;
     started.nobody_comes = nobody_comes;
-    json::Value body =
-        json::object({{"definitionId", of},
-                      {"businessKey", key},
-                      {"variables", json::object({{"kind", n % 2 ? "odd" : "even"}})}});
+    return started;
+  }
+
+  static json::Value start_body(const Started& started) {
+    return json::object({{"definitionId", started.definition},
+                         {"businessKey", started.business_key},
+                         {"variables", json::object({{"kind", started.even ? "even" : "odd"}})}});
+  }
+
+  // Several at once. Each is started once, however often the batch is repeated.
+  void start_batch() {
+    std::vector<Started*> all;
+    json::Array items;
+    for (uint64_t i = 0; i < 2 + schedule_.roll(3); ++i) {
+      all.push_back(&new_start(known_[schedule_.roll(known_.size())], schedule_.chance(50)));
+      items.push_back(start_body(*all.back()));
+    }
+    const json::Value body = json::object({{"items", std::move(items)}});
+    const std::string key = "batch-" + all[0]->business_key;
     call_until_answered(
-        world_, {"POST", "/v1/instances", json::print(body), {{"Idempotency-Key", key}}},
+        world_,
+        {"POST", "/pawl/v1/processes/start-batch", json::print(body), {{"Idempotency-Key", key}}},
+        [this, all](const wire::Response& r) {
+          const json::Value answer = body_of(r);
+          const json::Value* started = answer.find("items");
+          if (r.status != 200 || !started || started->array().size() != all.size())
+            return world_.expect(false, fmt::format("a batch answers {} {}", r.status, r.body));
+          for (size_t i = 0; i < all.size(); ++i) {
+            const json::Value* instance = started->array()[i].find("instance");
+            world_.expect(instance != nullptr, "an item of a batch was refused: " + r.body);
+            if (!instance) continue;
+            all[i]->id = instance->string_or("id");
+            take(*all[i], *instance, {});
+            if (world_.calm()) push(*all[i]);
+          }
+        });
+  }
+
+  void start_one(const std::string& of, bool nobody_comes) {
+    Started& started = new_start(of, nobody_comes);
+    const std::string key = started.business_key;
+    call_until_answered(
+        world_,
+        {"POST", "/v1/instances", json::print(start_body(started)), {{"Idempotency-Key", key}}},
         [this, &started](const wire::Response& response) {
           world_.expect(response.status == 201, "a start was refused: " + response.body);
           started.id = body_of(response).string_or("id");
@@ -420,6 +465,10 @@ class ProcessesClient final : public Client {
     world_.expect(status != "FAILED" || undone, fmt::format("{} failed: {}", started.id, reason));
     world_.expect(status != "COMPLETED" || started.definition != "undo",
                   started.id + " completed although its last step fails");
+    if (started.definition == "chained" && status == "COMPLETED")
+      world_.expect(started.next.string_or("previousInstanceId") == started.id &&
+                        started.next.string_or("status") == "COMPLETED",
+                    fmt::format("{} is chained to {}", started.id, json::print(started.next)));
     const json::Value* total = started.listed.find("total");
     world_.expect(total && total->as_int64() == 1,
                   started.business_key +

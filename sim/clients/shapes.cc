@@ -65,6 +65,13 @@ Shape undo() {
   return out;
 }
 
+Shape chained() {
+  Shape out = shape("chained", {task("s1", "end"), step("end", "END", "")}, {"s1", "end"});
+  out.definition.object().set("autoStartNextWorkflow", true);
+  out.definition.object().set("nextWorkflowId", "child");
+  return out;
+}
+
 // Puts blocks one after the other. `next` is the step that follows the block.
 class Builder {
  public:
@@ -198,6 +205,7 @@ std::vector<Shape> fixed_shapes() {
           shape("child", {answer, task("c1", "end"), end}, {"set", "c1", "end"}),
           brief(),
           undo(),
+          chained(),
           shape("tick", {tick, end}, {"set", "end"})};
 }
 

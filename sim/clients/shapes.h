@@ -24,7 +24,7 @@ inline constexpr Time kTimer = 90 * kSecond;
 // How long instances of `brief` stay after their end.
 inline constexpr Time kStay = 600 * kSecond;
 
-// line, timer, wait, fork, choice; child, brief, undo, tick.
+// line, timer, wait, fork, choice; child, brief, undo, chained, tick.
 std::vector<Shape> fixed_shapes();
 // A chain of random blocks: tasks, loops, decision tables, calls of `child`, forks, waits that end
 // by their timer.
