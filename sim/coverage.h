@@ -13,7 +13,19 @@ namespace pawl::sim {
 struct PathRow {
   std::string_view name, method, part;  // a request has the first row whose part its path holds
 };
-inline constexpr std::array<PathRow, 22> kPaths{{
+inline constexpr std::array<PathRow, 34> kPaths{{
+    {"worlds: poll", "POST", "/v1/effects/poll"},
+    {"worlds: receipt", "POST", "/receipts"},
+    {"worlds: frame", "POST", "/frames"},
+    {"worlds: event", "POST", "/events"},
+    {"worlds: governance", "POST", "/governance/"},
+    {"worlds: snapshot", "POST", "/checkpoint"},
+    {"worlds: stream", "GET", "/journal/stream"},
+    {"worlds: journal", "GET", "/journal"},
+    {"worlds: state", "GET", "/state/sim"},
+    {"lifecycle: watch", "GET", "?stream=true"},
+    {"processes: schedule", "", "/schedules/"},
+    {"processes: operator", "POST", "/pawl/v1/processes/instances/"},
     {"processes: poll", "POST", "/v1/jobs/poll"},
     {"processes: complete a job", "POST", "/complete"},
     {"processes: fail a job", "POST", "/fail"},
@@ -29,7 +41,7 @@ inline constexpr std::array<PathRow, 22> kPaths{{
     {"lifecycle: move", "POST", "/transition"},
     {"lifecycle: patch", "POST", "/state"},
     {"lifecycle: get", "GET", "/workflows/order/"},
-    {"entities: create", "POST", "/api/entity/JSON/item"},
+    {"entities: create", "POST", "/api/entity/JSON/"},
     {"entities: put, move", "PUT", "/api/entity/JSON/"},
     {"entities: search", "POST", "/api/search/"},
     {"entities: delete", "DELETE", "/api/entity/"},

@@ -71,7 +71,31 @@ int FalseDisk::flush(int fd) {
   return 0;
 }
 
-int FalseDisk::flush_folder(int) { return 0; }
+int FalseDisk::flush_folder(int) {
+  if (dead_) return 0;
+  if (before_names) before_names();
+  if (!dead_) flushed_names_ = names();
+  return 0;
+}
+
+std::map<uint64_t, std::string> FalseDisk::names() const {
+  std::map<uint64_t, std::string> out;
+  for (const auto& file : fs::directory_iterator(folder_))
+    out[inode_of(file.path().string())] = file.path().filename().string();
+  return out;
+}
+
+// A file whose new name was not flushed has its old name again, unless another file has that now.
+void FalseDisk::undo_renames() {
+  for (const auto& [inode, name] : names()) {
+    auto before = flushed_names_.find(inode);
+    if (before == flushed_names_.end() || before->second == name) continue;
+    if (image_.contains(before->second) || !schedule_.chance(50)) continue;
+    ++counts_[Fault::undone_rename];
+    image_[before->second] = std::move(image_[name]);
+    image_.erase(name);
+  }
+}
 
 // Each sector of a write reached the disk or did not, in any order.
 void FalseDisk::tear(Bytes& file, const std::vector<Write>& writes) {
@@ -113,20 +137,48 @@ void FalseDisk::crash(Crash how) {
       in_page_cache_[name] = std::move(row->second);
   }
   unflushed_.clear();
+  if (how == Crash::power_cut) undo_renames();
+}
+
+void FalseDisk::write_files(const Image& image) const {
+  for (const auto& file : fs::directory_iterator(folder_))
+    fs::remove(file.path());
+  for (const auto& [name, bytes] : image)
+    std::ofstream(folder_ + "/" + name, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+bool FalseDisk::flip_a_bit() {
+  whole_ = read_files();
+  std::vector<std::string> complete;
+  for (const auto& [name, bytes] : whole_)
+    if (name.ends_with(".seg") && !bytes.empty()) complete.push_back(name);
+  if (!complete.empty()) complete.pop_back();  // names are in the order of their entries
+  if (complete.empty()) return false;
+  const std::string& name = complete[schedule_.roll(complete.size())];
+  Bytes bytes = whole_[name];
+  bytes[schedule_.roll(bytes.size())] ^= static_cast<char>(1 << schedule_.roll(8));
+  std::ofstream(folder_ + "/" + name, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  ++counts_[Fault::flipped_bit];
+  return true;
+}
+
+void FalseDisk::mend() {
+  write_files(whole_);
+  whole_.clear();
+  flushed_names_ = names();
 }
 
 void FalseDisk::restore() {
-  for (const auto& file : fs::directory_iterator(folder_))
-    fs::remove(file.path());
-  for (const auto& [name, bytes] : image_)
-    std::ofstream(folder_ + "/" + name, std::ios::binary)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  write_files(image_);
   for (auto& [name, writes] : in_page_cache_)
     unflushed_[inode_of(folder_ + "/" + name)] = std::move(writes);
   image_.clear();
   in_page_cache_.clear();
   dead_ = false;
   full = fails_flushes = false;
+  flushed_names_ = names();
 }
 
 }  // namespace pawl::sim

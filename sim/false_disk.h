@@ -31,12 +31,18 @@ class FalseDisk final : public Disk {
   bool lies = false;
   // Called while a flush waits: it may crash the world.
   std::function<void()> while_flushing{};
+  // Called before the names of files are flushed: it may crash the world.
+  std::function<void()> before_names{};
 
   // The process is dead: its further writes go nowhere. The files become what a new process finds.
   enum class Crash { kill, power_cut };
   void crash(Crash how);
   // After the dead process has let go of its files.
   void restore();
+  // Between two processes: a bit changes in a file that is complete, so not in the newest segment.
+  // Returns false when there is none. `mend` brings all files back as they were before.
+  bool flip_a_bit();
+  void mend();
 
  private:
   using Image = std::map<std::string, Bytes>;
@@ -46,6 +52,9 @@ class FalseDisk final : public Disk {
   };
   void tear(Bytes& file, const std::vector<Write>& writes);
   Image read_files() const;
+  void write_files(const Image& image) const;
+  std::map<uint64_t, std::string> names() const;  // by inode
+  void undo_renames();
 
   Schedule& schedule_;
   FaultCounts& counts_;
@@ -53,6 +62,8 @@ class FalseDisk final : public Disk {
   std::map<uint64_t, std::vector<Write>> unflushed_;  // by inode
   bool dead_ = false;
   Image image_;  // what a new process finds
+  Image whole_;  // before a bit was flipped
+  std::map<uint64_t, std::string> flushed_names_;
   // After a kill: bytes that a later power cut may still lose, by the name of the file.
   std::map<std::string, std::vector<Write>> in_page_cache_;
 };

@@ -13,6 +13,8 @@ enum class Fault : uint8_t {
   torn_write,      // a write of which a power cut kept a part
   lost_write,      // a write of which a power cut kept nothing
   kept_write,      // a write that reached the disk although nobody flushed it
+  undone_rename,   // a new name of a file that a power cut took back
+  flipped_bit,     // a bit of the journal that changed while no process ran
   crash_in_flush,  // a crash while the committer waits for the disk
   slow_disk,       // a flush that takes long; everything else goes on
   full_disk,       // no space left: the shard stops, and a new process starts
@@ -23,6 +25,8 @@ enum class Fault : uint8_t {
   doubled_request,
   late_request,
   client_left,  // a client that hangs up before its answer
+  slow_reader,  // a reader of a stream that takes the pieces late
+  full_buffer,  // a reader that left too much unread and was cut off
   clock_forward,
   clock_back,
   lost_lease,   // a worker that takes a job and is never heard of again
@@ -43,6 +47,8 @@ inline constexpr std::array<FaultRow, kFaults> kFaultRows{{
     {Fault::torn_write, "torn write"},
     {Fault::lost_write, "lost write"},
     {Fault::kept_write, "kept write"},
+    {Fault::undone_rename, "undone rename"},
+    {Fault::flipped_bit, "flipped bit"},
     {Fault::crash_in_flush, "crash in a flush"},
     {Fault::slow_disk, "slow disk"},
     {Fault::full_disk, "full disk"},
@@ -53,6 +59,8 @@ inline constexpr std::array<FaultRow, kFaults> kFaultRows{{
     {Fault::doubled_request, "doubled request"},
     {Fault::late_request, "late request"},
     {Fault::client_left, "client left"},
+    {Fault::slow_reader, "slow reader"},
+    {Fault::full_buffer, "full buffer"},
     {Fault::clock_forward, "clock forward"},
     {Fault::clock_back, "clock back"},
     {Fault::lost_lease, "lost lease"},

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <thread>
 
@@ -22,7 +23,9 @@ namespace {
 struct Options {
   uint64_t from = 1, to = 1;
   double minutes = 0;  // 0: until the last seed
-  double hours = 2;    // simulated, with faults
+  double hours = 0;    // simulated, with faults; 0: the seed decides
+  std::string wasm_cache{};
+  bool without_worlds = false;
   bool tell = false, twice = false, mutations = false, shrink = false, coverage = false;
   unsigned clients = ~0u;
   unsigned cores = 0;
@@ -36,6 +39,21 @@ constexpr const char* kUsage =
     "options: --mutation NAME  --hours H (simulated, with faults)  --twice (run each seed twice)\n"
     "         --cores N  --clients MASK  --coverage (which fault hit which request)\n";
 
+// Compiled modules, for all lives of this run.
+struct ModuleCache {
+  ModuleCache() {
+    const std::filesystem::path memory = "/dev/shm";
+    folder = (std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path()) /
+             "pawl-sim-modules.XXXXXX";
+    CHECK(::mkdtemp(folder.data()) != nullptr);
+  }
+  ~ModuleCache() {
+    std::error_code ignored;  // a folder that stays behind in memory harms nobody
+    std::filesystem::remove_all(folder, ignored);
+  }
+  std::string folder;
+};
+
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -47,6 +65,8 @@ LifeOptions life_of(const Options& o, uint64_t seed) {
   life.clients = o.clients;
   life.time = static_cast<Time>(o.hours * 3600e9);
   life.tell = o.tell;
+  life.wasm_cache = o.wasm_cache;
+  life.without_worlds = o.without_worlds;
   return life;
 }
 
@@ -54,7 +74,8 @@ LifeOptions life_of(const Options& o, uint64_t seed) {
 struct Totals {
   std::atomic<uint64_t> next{0};  // the next seed
   std::atomic<uint64_t> lives{0}, failed{0}, frames{0}, answers{0}, starts{0};
-  std::atomic<uint64_t> simulated_seconds{0};
+  std::atomic<uint64_t> simulated_seconds{0}, busy_seconds{0};
+  std::atomic<uint64_t> lives_with_gaps{0}, seconds_with_gaps{0};
   std::atomic<uint64_t> faults[kFaults];
   std::atomic<uint64_t> hits[kFaults][kPaths.size()];
   std::atomic<uint64_t> first_failed{~uint64_t{0}};
@@ -65,7 +86,13 @@ void add(Totals& totals, const Outcome& out) {
   totals.frames += out.frames;
   totals.answers += out.answers;
   totals.starts += out.lives;
-  totals.simulated_seconds += static_cast<uint64_t>(out.simulated / kSecond);
+  const uint64_t seconds = static_cast<uint64_t>(out.simulated / kSecond);
+  totals.simulated_seconds += seconds;
+  totals.busy_seconds += static_cast<uint64_t>(out.busy / kSecond);
+  if (out.has_gaps) {
+    ++totals.lives_with_gaps;
+    totals.seconds_with_gaps += seconds;
+  }
   for (size_t i = 0; i < kFaults; ++i) {
     totals.faults[i] += out.counts.of[i];
     for (size_t path = 0; path < kPaths.size(); ++path)
@@ -93,9 +120,19 @@ void print_coverage(const Totals& totals) {
 }
 
 Outcome run_seed(const Options& o, uint64_t seed) {
-  Outcome out = live(life_of(o, seed));
-  if (o.twice && out.broken.empty() && live(life_of(o, seed)).digest != out.digest)
-    out.broken.push_back("the same seed gave another life");
+  LifeOptions life = life_of(o, seed);
+  if (!o.twice) return live(life);
+  life.tell = true;
+  Outcome out = live(life);
+  const Outcome again = live(life);
+  if (again.digest == out.digest) return out;
+  size_t at = 0;
+  while (at < out.story.size() && at < again.story.size() && out.story[at] == again.story[at])
+    ++at;
+  auto line = [at](const Outcome& one) {
+    return at < one.story.size() ? one.story[at].substr(0, 300) : std::string("its end");
+  };
+  out.broken.push_back("the same seed gave another life: " + line(out) + " | " + line(again));
   return out;
 }
 
@@ -115,9 +152,15 @@ void work(const Options& o, Totals& totals, double until) {
 }
 
 void print_totals(const Totals& totals) {
+  auto hours = [](const std::atomic<uint64_t>& seconds) {
+    return static_cast<double>(seconds.load()) / 3600;
+  };
   std::printf("%lu lives, %.0f simulated hours, %lu starts, %lu frames, %lu answers\n",
-              totals.lives.load(), static_cast<double>(totals.simulated_seconds) / 3600,
-              totals.starts.load(), totals.frames.load(), totals.answers.load());
+              totals.lives.load(), hours(totals.simulated_seconds), totals.starts.load(),
+              totals.frames.load(), totals.answers.load());
+  std::printf("clients were busy in %.0f of the hours; %lu of the lives have gaps (%.0f hours)\n",
+              hours(totals.busy_seconds), totals.lives_with_gaps.load(),
+              hours(totals.seconds_with_gaps));
   for (const FaultRow& row : kFaultRows)
     std::printf("  %-18.*s %lu\n", static_cast<int>(row.name.size()), row.name.data(),
                 totals.faults[static_cast<size_t>(row.fault)].load());
@@ -169,7 +212,7 @@ LifeOptions shrink(LifeOptions life) {
   }
   for (int halvings = 0; halvings < 6; ++halvings) {
     LifeOptions smaller = life;
-    smaller.time /= 2;
+    smaller.divisor *= 2;
     if (!fails(smaller)) break;
     life = smaller;
   }
@@ -183,8 +226,8 @@ int run_one(const Options& o) {
     life = shrink(life);
     life.tell = true;
     out = live(life);
-    std::printf("smallest life: clients %x, %.2f simulated hours with faults:", life.clients,
-                static_cast<double>(life.time) / 3600e9);
+    std::printf("smallest life: clients %x, 1/%ld of the time with faults:", life.clients,
+                life.divisor);
     for (const FaultRow& row : kFaultRows)
       if (life.faults.has(row.fault))
         std::printf(" %.*s;", static_cast<int>(row.name.size()), row.name.data());
@@ -288,12 +331,18 @@ int run_fleet(int argc, char** argv) {
     return 2;
   }
   log_level(Level::off);
+  if (const std::string why = worlds_left_out(); !why.empty()) {
+    o.without_worlds = true;
+    std::fprintf(stderr, "sim: %s\n", why.c_str());
+  }
+  const ModuleCache cache;
+  o.wasm_cache = cache.folder;
   if (o.mutations) return run_mutations(o);
   if (!many) return run_one(o);
   const Totals& totals = run_seeds(o);
   if (o.coverage) print_coverage(totals);
   print_totals(totals);
-  if (totals.failed)
+  if (totals.first_failed != ~uint64_t{0})
     std::printf("repeat with: sim --seed %lu --hours %g --shrink\n", totals.first_failed.load(),
                 o.hours);
   return totals.failed ? 1 : 0;

@@ -1,28 +1,60 @@
 #include "sim/life.h"
 
 #include "sim/clients/client.h"
+#include "wasm/host.h"
+#include "wasm/wasmtime_api.h"
 
 namespace pawl::sim {
 
 // After the last fault every instance must come to its end within this time.
 static constexpr Time kCalm = 3 * 3600 * kSecond;
 static constexpr Time kAsking = 600 * kSecond;
+static constexpr Time kDense = 2 * 3600 * kSecond;
+// Lives with gaps last for days or weeks.
+static constexpr Time kDay = 24 * 3600 * kSecond;
+static constexpr uint64_t kMaxDays = 60;
+static constexpr Time kGaps[] = {8 * 3600 * kSecond, 2 * kDay, 7 * kDay};
 
 using Make = std::unique_ptr<Client> (*)(World&);
 static constexpr Make kClients[] = {make_processes_client, make_lifecycle_client,
-                                    make_entities_client};
+                                    make_entities_client, make_worlds_client, make_tickets_client};
+static constexpr size_t kOfWorlds = 3;
 
 size_t client_count() { return std::size(kClients); }
 
+std::string worlds_left_out() {
+  for (const std::string& path : wasm::usual_libraries())
+    if (wasm::api::load(path)) return {};
+  return "worlds are left out, because Wasmtime is not installed: run scripts/setup-wasm, or set "
+         "PAWL_WASMTIME to libwasmtime.so";
+}
+
+// Lives differ in length, so that short ones find what needs no time.
+static Time length_of(const LifeOptions& options, const WorldOptions& world, Schedule& schedule) {
+  const Time days = static_cast<Time>(1 + schedule.roll(kMaxDays));
+  if (world.longest_gap > 0) return days * kDay / options.divisor;
+  const Time time = options.time ? options.time : kDense;
+  return time / (1 + days % 4) / options.divisor;
+}
+
+static WorldOptions world_of(const LifeOptions& options) {
+  WorldOptions out{options.seed, options.mutation, options.faults, options.tell};
+  out.wasm_cache = options.wasm_cache;
+  if (options.time == 0 && options.seed % 4 == 0)
+    out.longest_gap = kGaps[options.seed / 4 % std::size(kGaps)];
+  return out;
+}
+
 Outcome live(const LifeOptions& options) {
-  World world({options.seed, options.mutation, options.faults, options.tell});
+  const WorldOptions of_world = world_of(options);
+  World world(of_world);
   std::vector<std::unique_ptr<Client>> clients;
   for (size_t i = 0; i < std::size(kClients); ++i)
-    if (options.clients >> i & 1) clients.push_back(kClients[i](world));
+    if (options.clients >> i & 1 && (i != kOfWorlds || !options.without_worlds))
+      clients.push_back(kClients[i](world));
   for (auto& client : clients)
     client->begin();
-  // Lives differ in length, so that short ones find what needs no time.
-  world.live(options.time / static_cast<Time>(1 + world.schedule().roll(4)));
+  world.live(length_of(options, of_world, world.schedule()));
   world.calm_down(kSecond);
   for (auto& client : clients)
     client->finish();
@@ -41,6 +73,8 @@ Outcome live(const LifeOptions& options) {
   out.counts = world.counts();
   out.coverage = world.coverage();
   out.simulated = world.schedule().elapsed();
+  out.busy = world.busy_time();
+  out.has_gaps = of_world.longest_gap > 0;
   out.frames = world.frames();
   out.answers = world.answers();
   out.steps = world.schedule().steps();

@@ -15,8 +15,13 @@ struct LifeOptions {
   FaultSet faults = FaultSet::all();
   // Bit n: client n of kClients takes part.
   unsigned clients = ~0u;
-  Time time = 2 * 3600 * kSecond;  // with faults
+  // Of lives without gaps: the longest time with faults. 0: the seed chooses the kind of the life,
+  // and one in four has gaps.
+  Time time = 0;
+  Time divisor = 1;  // a shrunk life is shorter by this
   bool tell = false;
+  std::string wasm_cache{};  // see WorldOptions
+  bool without_worlds = false;
 };
 
 struct Outcome {
@@ -25,11 +30,14 @@ struct Outcome {
   Digest digest{};  // of everything that happened
   FaultCounts counts{};
   Coverage coverage{};
-  Time simulated = 0;
+  Time simulated = 0, busy = 0;  // in all, and while clients did something
+  bool has_gaps = false;
   uint64_t frames = 0, answers = 0, steps = 0, lives = 0;
 };
 
 Outcome live(const LifeOptions& options);
 size_t client_count();
+// Why the client of worlds takes no part: empty, or that Wasmtime is not installed.
+std::string worlds_left_out();
 
 }  // namespace pawl::sim

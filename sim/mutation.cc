@@ -60,8 +60,14 @@ Result<void> MutantJournal::append(std::span<const BytesView> entries, Seq expec
 }
 
 Result<Bytes> MutantProgram::run(Turn& turn, const Input& input) const {
+  const bool tenth = ++runs_ % 10 == 0;
+  if (mutation_ == Mutation::lost_receipt && input.verb == "receipt" && tenth)
+    return Bytes(R"({"status":"settled","height":1})");
+  if (mutation_ == Mutation::event_twice && input.verb == "event" && tenth)
+    TRY_OK(inner_.run(turn, input));
   TRY(Bytes answer, inner_.run(turn, input));
-  if (++runs_ % 7 == 0 && turn.dice().next() % 3 == 0)
+  if (mutation_ != Mutation::impure_program) return answer;
+  if (runs_ % 7 == 0 && turn.dice().next() % 3 == 0)
     turn.write(key({inner_.name(), "mutant"}), std::to_string(runs_));
   return answer;
 }

@@ -31,6 +31,9 @@ enum class Mutation : uint8_t {
   forgotten_answer,
   impure_program,
   rows_ahead,
+  event_twice,
+  lost_receipt,
+  lost_piece,
   count
 };
 
@@ -57,6 +60,9 @@ inline constexpr std::array<MutationRow, static_cast<size_t>(Mutation::count) - 
      "a restart forgets the answers of Idempotency-Keys"},
     {Mutation::impure_program, "impure-program", "a turn depends on more than its input"},
     {Mutation::rows_ahead, "rows-ahead", "rows that are durable lack a cell that they applied"},
+    {Mutation::event_twice, "event-twice", "one event of a world in ten runs twice"},
+    {Mutation::lost_receipt, "lost-receipt", "one receipt in ten is taken and not applied"},
+    {Mutation::lost_piece, "lost-piece", "one piece of a stream in ten is not sent"},
 }};
 
 // Stands between the shard and an outbox.
@@ -121,10 +127,10 @@ class MutantJournal final : public Journal {
   std::unique_ptr<Journal> inner_;
 };
 
-// A program that adds a note of its own to some turns.
+// A program that adds a note of its own to some turns, or runs some of them wrongly.
 class MutantProgram final : public Program {
  public:
-  explicit MutantProgram(const Program& inner) : inner_(inner) {}
+  MutantProgram(Mutation mutation, const Program& inner) : mutation_(mutation), inner_(inner) {}
   std::string_view name() const override { return inner_.name(); }
   Result<Bytes> run(Turn& turn, const Input& input) const override;
   void view(const Committed& frame, ViewRows& rows) const override { inner_.view(frame, rows); }
@@ -141,6 +147,7 @@ class MutantProgram final : public Program {
   bool worth_packing(BytesView key) const override { return inner_.worth_packing(key); }
 
  private:
+  const Mutation mutation_;
   const Program& inner_;
   mutable uint64_t runs_ = 0;
 };

@@ -127,47 +127,72 @@ void Schedule::run_loop(const std::shared_ptr<LoopState>& loop) {
   if (!loop->ended) loop->due = std::min(loop->due, due);
 }
 
+// Tasks that are due, from the first one on.
+static size_t count_due(const std::map<std::pair<Time, uint64_t>, Schedule::Task>& tasks,
+                        Time now) {
+  size_t out = 0;
+  for (auto task = tasks.begin(); task != tasks.end() && task->first.first <= now; ++task)
+    ++out;
+  return out;
+}
+
+// Runs the task with this number among those that are due.
+static void run_task(std::map<std::pair<Time, uint64_t>, Schedule::Task>& tasks, size_t number) {
+  auto chosen = tasks.begin();
+  std::advance(chosen, static_cast<ptrdiff_t>(number));
+  const Schedule::Task task = std::move(chosen->second);
+  tasks.erase(chosen);
+  task();
+}
+
 bool Schedule::run_ready() {
-  std::vector<std::shared_ptr<LoopState>> ready;
+  size_t ready = 0;
   for (const auto& loop : loops_)
-    if (!loop->running && loop->due <= now_) ready.push_back(loop);
-  std::vector<decltype(tasks_)::iterator> posted;
-  for (auto task = tasks_.begin(); task != tasks_.end() && task->first.first <= now_; ++task)
-    posted.push_back(task);
-  const size_t plain = posted.size();
+    if (!loop->running && loop->due <= now_) ++ready;
+  const size_t posted = count_due(tasks_, now_);
   // A task of a pool may wait for an answer, which a step that waits below it could not give.
-  if (depth_ == 0)
-    for (auto task = pool_tasks_.begin(); task != pool_tasks_.end() && task->first.first <= now_;
-         ++task)
-      posted.push_back(task);
+  const size_t pooled = depth_ == 0 ? count_due(pool_tasks_, now_) : 0;
   // Jobs of the journal take locks that a waiting append holds.
-  std::vector<std::shared_ptr<StorageState>> storage;
+  size_t storage = 0;
   if (depth_ == 0)
     for (const auto& state : storage_)
-      if (!state->jobs.empty()) storage.push_back(state);
-  const size_t choices = ready.size() + posted.size() + storage.size();
+      if (!state->jobs.empty()) ++storage;
+  const size_t choices = ready + posted + pooled + storage;
   if (choices == 0) return false;
   ++steps_;
+  const Time was = now_;
   now_ += static_cast<Time>(roll(kMaxStep));
   size_t chosen = roll(choices);
-  if (chosen < ready.size()) {
-    run_loop(ready[chosen]);
-    return true;
+  if (chosen < ready) {
+    run_ready_loop(chosen, was);
+  } else if ((chosen -= ready) < posted) {
+    run_task(tasks_, chosen);
+  } else if ((chosen -= posted) < pooled) {
+    run_task(pool_tasks_, chosen);
+  } else {
+    run_storage_job(chosen - pooled);
   }
-  chosen -= ready.size();
-  if (chosen < posted.size()) {
-    Task task = std::move(posted[chosen]->second);
-    (chosen < plain ? tasks_ : pool_tasks_).erase(posted[chosen]);
-    task();
-    return true;
-  }
-  auto& jobs = storage[chosen - posted.size()]->jobs;
-  auto job = std::move(jobs.front());
-  jobs.pop_front();
-  in_storage_job_ = true;
-  job();
-  in_storage_job_ = false;
   return true;
+}
+
+void Schedule::run_ready_loop(size_t number, Time now) {
+  for (const auto& loop : loops_) {
+    if (loop->running || loop->due > now || number-- > 0) continue;
+    const std::shared_ptr<LoopState> chosen = loop;  // its owner may end it
+    return run_loop(chosen);
+  }
+}
+
+void Schedule::run_storage_job(size_t number) {
+  for (const auto& state : storage_) {
+    if (state->jobs.empty() || number-- > 0) continue;
+    auto job = std::move(state->jobs.front());
+    state->jobs.pop_front();
+    in_storage_job_ = true;
+    job();
+    in_storage_job_ = false;
+    return;
+  }
 }
 
 Time Schedule::next_due() const {

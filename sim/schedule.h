@@ -78,6 +78,9 @@ class Schedule final : public Scheduler {
   };
   // True when a step ran.
   bool run_ready();
+  // The loop with this number among those that are due, and the queue among those with jobs.
+  void run_ready_loop(size_t number, Time now);
+  void run_storage_job(size_t number);
   Time next_due() const;
   void run_loop(const std::shared_ptr<LoopState>& loop);
 

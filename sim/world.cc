@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include "assembly/faces.h"
+#include "base/limits.h"
 #include "faces/entities/face.h"
 #include "faces/processes/state/job.h"
 #include "faces/worlds/executors.h"
 #include "kernel/verify.h"
 #include "runtime/clock.h"
 #include "server/http/front.h"
+#include "sim/false_stream.h"
 #include "storage/file/file_journal.h"
 
 namespace pawl::sim {
@@ -67,13 +69,14 @@ struct World::Server {
   NoInternet internet;
   server::Metrics metrics;
   std::unique_ptr<server::Authenticator> authenticator;
+  // They outlive the shard: requests of a dead process that were never answered end with it.
+  wire::Router router;
+  std::unique_ptr<server::HttpFront> front;
   std::unique_ptr<Shard> shard;
   std::unique_ptr<Clock> clock;
   std::unique_ptr<Workers> workers;
   std::unique_ptr<MutantOutbox> to_clock, to_workers;
   std::unique_ptr<assembly::Faces> faces;
-  wire::Router router;
-  std::unique_ptr<server::HttpFront> front;
   wire::Handler handle;
   std::unique_ptr<BackgroundLoop> housekeeping;
   bool stopped = false;
@@ -98,6 +101,7 @@ struct World::Call {
   Sent sent;
   Answered answered;
   std::vector<std::unique_ptr<FalsePeer>> peers;  // one for each copy of the request
+  std::shared_ptr<FalseStream> stream;            // of an answer that is read piece by piece
 };
 
 static server::Config config_of(std::map<std::string, std::string> settings) {
@@ -111,14 +115,16 @@ World::World(WorldOptions options)
     : options_(options),
       schedule_(options.seed),
       disk_(schedule_, counts_),
-      config_(config_of(options.settings)),
-      programs_({.wasm_cache = {}}) {
+      config_(config_of(options.settings)) {
   disk_.lies = options.mutation == Mutation::lying_flush;
   disk_.while_flushing = [this] {
     if (disk_.max_flush > 10 * kMillisecond) hit_open_calls(Fault::slow_disk);
     if (dead_ || !server_ || !strikes(Fault::crash_in_flush, 400)) return;
     hit_open_calls(Fault::crash_in_flush);
     die(schedule_.chance(50) ? FalseDisk::Crash::kill : FalseDisk::Crash::power_cut);
+  };
+  disk_.before_names = [this] {
+    if (!dead_ && server_ && threatens(Fault::undone_rename, 10)) die(FalseDisk::Crash::power_cut);
   };
   start();
 }
@@ -177,6 +183,9 @@ Result<std::unique_ptr<Journal>> World::open_journal() {
 }
 
 Result<void> World::try_start() {
+  // A new process has no module in memory.
+  programs_ = std::make_unique<assembly::Programs>(
+      assembly::ProgramSettings{.wasm_cache = options_.wasm_cache});
   server_ = std::make_unique<Server>();
   Server& s = *server_;
   TRY(s.authenticator, server::Authenticator::make({}, [this] { return schedule_.wall_now(); }));
@@ -186,10 +195,13 @@ Result<void> World::try_start() {
   options.cache_bytes = 256 * 1024;  // small, so that cells are evicted and read again
   options.family_cells = 16;
   options.dice = [this] { return schedule_.dice(); };
-  std::vector<const Program*> programs = programs_.list();
-  if (options_.mutation == Mutation::impure_program) {
-    mutant_program_ = std::make_unique<MutantProgram>(*programs[0]);
-    programs[0] = mutant_program_.get();
+  std::vector<const Program*> programs = programs_->list();
+  const bool of_worlds =
+      options_.mutation == Mutation::event_twice || options_.mutation == Mutation::lost_receipt;
+  if (of_worlds || options_.mutation == Mutation::impure_program) {
+    const Program*& mutant = of_worlds ? programs.back() : programs.front();
+    mutant_program_ = std::make_unique<MutantProgram>(options_.mutation, *mutant);
+    mutant = mutant_program_.get();
   }
   TRY(s.shard, Shard::open(std::move(journal),
                            std::make_unique<WorldRows>(options_.mutation, schedule_, rows_, dead_),
@@ -197,7 +209,7 @@ Result<void> World::try_start() {
   s.clock = std::make_unique<Clock>(*s.shard, schedule_);
   s.workers = std::make_unique<Workers>(*s.shard, schedule_, processes::created_at);
   s.faces = std::make_unique<assembly::Faces>(assembly::FacesOver{
-      config_, programs_, *s.shard, *s.workers, *s.authenticator, s.internet, {}});
+      config_, *programs_, *s.shard, *s.workers, *s.authenticator, s.internet, {}});
   s.to_clock = std::make_unique<MutantOutbox>(options_.mutation, schedule_, *s.clock, nullptr);
   s.to_workers =
       std::make_unique<MutantOutbox>(options_.mutation, schedule_, *s.workers, s.workers.get());
@@ -222,8 +234,31 @@ Result<void> World::try_start() {
   return {};
 }
 
+// A journal of which one bit has changed is refused, or every entry that it gives is as it was.
+void World::read_with_flipped_bit() {
+  auto entries = [this]() -> Result<Digest> {
+    TRY(std::unique_ptr<Journal> journal, open_journal());
+    Digest all{};
+    TRY_OK(journal->read(journal->first(), [&](Seq, BytesView entry) -> Result<bool> {
+      all = sha256(Bytes(view(all)) + Bytes(entry));
+      return true;
+    }));
+    return all;
+  };
+  if (!disk_.flip_a_bit()) return;
+  const auto flipped = entries();
+  note(flipped ? "a bit of the journal changed and is not noticed"
+               : "a bit of the journal changed: " + flipped.error().message);
+  disk_.mend();
+  const auto whole = entries();
+  expect(bool(whole), "the mended journal cannot be read");
+  expect(!flipped || !whole || *flipped == *whole,
+         "a journal with a flipped bit gives entries that were never written");
+}
+
 void World::start() {
   ++life_;
+  if (life_ > 1 && threatens(Fault::flipped_bit, 10)) read_with_flipped_bit();
   auto started = try_start();
   // A disk that crashes the machine during a start is a crash like any other.
   if (!started && !dead_) expect(false, "the server cannot start: " + started.error().message);
@@ -245,6 +280,8 @@ void World::die(FalseDisk::Crash how) {
   note(how == FalseDisk::Crash::kill ? "the process is killed" : "the power is cut");
   count(how == FalseDisk::Crash::kill ? Fault::kill : Fault::power_cut);
   hit_open_calls(how == FalseDisk::Crash::kill ? Fault::kill : Fault::power_cut);
+  for (const auto& [id, call] : open_calls_)
+    if (call->stream) call->stream->cut();
   disk_.crash(how);
   dead_ = true;
   schedule_.freeze(true);
@@ -301,18 +338,72 @@ void World::move_clock() {
   }
 }
 
-// Comes every few seconds.
+// Comes every few seconds, and in a gap every few hours.
 void World::trouble() {
   if (dead_ || calm_) return;
   disturb_disk();
   if (dead_) return;
   move_clock();
-  if (threatens(Fault::kill, 150)) return die(FalseDisk::Crash::kill);
-  if (threatens(Fault::power_cut, 150)) return die(FalseDisk::Crash::power_cut);
+  const uint64_t one_in = busy() ? 150 : 10;
+  if (threatens(Fault::kill, one_in)) return die(FalseDisk::Crash::kill);
+  if (threatens(Fault::power_cut, one_in)) return die(FalseDisk::Crash::power_cut);
+}
+
+Time World::pause() {
+  const Time unit = schedule_.chance(90)   ? kSecond
+                    : schedule_.chance(80) ? 60 * kSecond
+                                           : 1800 * kSecond;
+  return until_busy(static_cast<Time>(schedule_.roll(static_cast<uint64_t>(5 * unit))));
+}
+
+// Clients are busy for 5 to 30 minutes.
+const World::Window& World::window_at(Time time) {
+  auto some = [this](Time least, Time most) {
+    return least + static_cast<Time>(schedule_.roll(static_cast<uint64_t>(most - least)));
+  };
+  while (windows_.empty() || windows_.back().ends <= time) {
+    const Time begins = windows_.empty() ? 0 : windows_.back().ends + some(0, options_.longest_gap);
+    windows_.push_back({begins, begins + some(300 * kSecond, 1800 * kSecond)});
+  }
+  return *std::upper_bound(windows_.begin(), windows_.end(), time,
+                           [](Time t, const Window& w) { return t < w.ends; });
+}
+
+Time World::until_busy(Time delay) {
+  if (options_.longest_gap == 0 || calm_) return delay;
+  const Time at = schedule_.elapsed() + delay;
+  const Time begins = window_at(at).begins;
+  if (at >= begins) return delay;
+  return begins - schedule_.elapsed() + static_cast<Time>(schedule_.roll(60 * kSecond));
+}
+
+void World::later(Time delay, Schedule::Task task) {
+  const uint64_t id = next_sleeper_++;
+  sleepers_.emplace(id, std::move(task));
+  schedule_.after(until_busy(delay), [this, id] { wake(id); });
+}
+
+void World::wake(uint64_t sleeper) {
+  if (auto found = sleepers_.extract(sleeper)) found.mapped()();
+}
+
+Time World::busy_time() const {
+  if (options_.longest_gap == 0) return schedule_.elapsed();
+  Time out = schedule_.elapsed() - ends_;  // the calm at the end
+  for (const Window& w : windows_)
+    out += std::max<Time>(0, std::min(w.ends, ends_) - w.begins);
+  return out;
+}
+
+Time World::until_trouble() {
+  const Time gap = until_busy(0);
+  if (gap == 0) return static_cast<Time>(schedule_.roll(10 * kSecond));
+  return std::min(gap, static_cast<Time>(schedule_.roll(6 * 3600 * kSecond)));
 }
 
 void World::live(Time time) {
   const Time until = schedule_.elapsed() + time;
+  if (!calm_) ends_ = until;
   Time next_trouble = 0;
   while (schedule_.elapsed() < until && broken_.empty()) {
     if (dead_) {
@@ -321,7 +412,7 @@ void World::live(Time time) {
       continue;
     }
     if (options_.trouble && schedule_.elapsed() >= next_trouble) {
-      next_trouble = schedule_.elapsed() + static_cast<Time>(schedule_.roll(10 * kSecond));
+      next_trouble = schedule_.elapsed() + until_trouble();
       if (strikes(Fault::clean_restart, 300)) {
         stop_cleanly();
         continue;
@@ -340,6 +431,8 @@ void World::calm_down(Time time) {
   if (disk_.full || disk_.fails_flushes)
     if (!dead_) die(FalseDisk::Crash::kill);
   disk_.max_flush = kMillisecond;
+  for (const auto& [id, task] : sleepers_)
+    schedule_.after(static_cast<Time>(schedule_.roll(10 * kSecond)), [this, id] { wake(id); });
   live(time);
 }
 
@@ -378,8 +471,45 @@ void World::deliver(const CallPtr& call) {
     const Time latency = static_cast<Time>(schedule_.roll(3 * kMillisecond));
     if (strikes_call(Fault::lost_answer, 80, call->sent))
       return settle(call, std::nullopt, call->sent.patience);
-    settle(call, std::move(response), latency);
+    if (!response.stream) return settle(call, std::move(response), latency);
+    // The head is on its way; the body follows it.
+    schedule_.after(latency, [this, call, life, response = std::move(response)] {
+      if (dead_ || life != life_ || server_->closed || !call->answered || call->stream) return;
+      read_stream(call, response);
+    });
   });
+}
+
+// Bytes that a reader may leave unread: those of the real server, or few.
+static constexpr size_t kSmallRoom = 2000;
+
+void World::read_stream(const CallPtr& call, wire::Response response) {
+  const auto open = std::exchange(response.stream, nullptr);
+  // Shared by the functions of the reader, which outlive this call.
+  auto answer = std::make_shared<wire::Response>(std::move(response));
+  const bool slow = strikes_call(Fault::slow_reader, 10, call->sent);
+  StreamReader reader;
+  reader.room = threatens(Fault::full_buffer, 10) ? kSmallRoom : limits::kStreamBytes;
+  reader.latency = [this, slow] {
+    const uint64_t unit = slow ? 20 * kSecond : 3 * kMillisecond;
+    return static_cast<Time>(schedule_.roll(unit));
+  };
+  reader.piece = [this, call, answer](std::string text) {
+    if (options_.mutation == Mutation::lost_piece && schedule_.one_in(10)) return;
+    note(fmt::format("#{} reads {}", call->id, text.substr(0, 300)));
+    if (call->sent.piece) return call->sent.piece(std::move(text));
+    answer->body += text;
+  };
+  reader.over = [this, call, answer](bool whole) {
+    if (call->stream->overrun()) {
+      ++counts_[Fault::full_buffer];
+      coverage_.hit(Fault::full_buffer, call->sent.method, call->sent.path);
+    }
+    if (whole) return settle(call, std::move(*answer), 0);
+    settle(call, std::nullopt, 0);
+  };
+  call->stream = std::make_shared<FalseStream>(schedule_, std::move(reader));
+  open(call->stream);
 }
 
 void World::call(Sent sent, Answered answered) {
@@ -404,7 +534,9 @@ void World::call(Sent sent, Answered answered) {
                           : patience;
   schedule_.after(leaves, [this, call] {
     if (!call->answered) return;
-    if (!dead_ && call->life == life_)
+    if (!dead_ && call->life == life_ && call->stream)
+      call->stream->leave();
+    else if (!dead_ && call->life == life_)
       for (auto& peer : call->peers)
         peer->leave();
     settle(call, std::nullopt, 0);
@@ -441,7 +573,7 @@ void World::compare_with_rebuild(Server& server) {
   options.scheduler = &schedule_;
   options.dice = [] { return std::array<uint64_t, 2>{1, 2}; };
   auto second = Shard::open(std::make_unique<BorrowedJournal>(server.shard->journal()),
-                            std::move(fresh), programs_.list(), std::move(options));
+                            std::move(fresh), programs_->list(), std::move(options));
   expect(bool(second), "the journal cannot be replayed");
   if (!second) return;
   const std::string differs = difference(all_rows(rows_), all_rows(rebuilt));
@@ -453,7 +585,7 @@ void World::check_journal() {
   server_->stop();
   frames_ = server_->shard->durable();
   MemoryRows scratch;
-  auto verified = verify(server_->shard->journal(), scratch, programs_.all());
+  auto verified = verify(server_->shard->journal(), scratch, programs_->all());
   expect(bool(verified), verified ? "" : "verify fails: " + verified.error().message);
   if (verified) expect(verified->difference.empty(), "verify: " + verified->difference);
   compare_with_rebuild(*server_);

@@ -35,6 +35,10 @@ struct WorldOptions {
   bool tell = false;  // keep the story in words
   // Faults of machine, disk and clock come by themselves. Without it only kill() ends a process.
   bool trouble = true;
+  // Clients are busy for some minutes, then idle for up to this time, again and again. 0: they are
+  // always busy.
+  Time longest_gap = 0;
+  std::string wasm_cache{};  // folder of compiled modules, which many worlds may share
   std::map<std::string, std::string> settings{};  // of the server, by flag
 };
 
@@ -43,6 +47,9 @@ struct Sent {
   std::string method, path, body{};
   wire::Headers headers{};
   Time patience = 40 * kSecond;  // the client hangs up after this time
+  // Gets the pieces of a streamed answer as they come. Without it they are collected as the body of
+  // the response.
+  std::function<void(std::string)> piece{};
 };
 using Answered = std::function<void(std::optional<wire::Response>)>;
 
@@ -62,6 +69,19 @@ class World {
   // Sends a request. `answered` is called once, later.
   void call(Sent sent, Answered answered);
 
+  // A random pause between two actions of a client: mostly seconds, sometimes hours.
+  Time pause();
+  // How long a client waits that wants to do something after `delay`: longer when that falls into a
+  // gap.
+  Time until_busy(Time delay);
+  bool busy() { return until_busy(0) == 0; }
+  // Runs the task after the delay, and not in a gap. When the world becomes calm, it runs soon.
+  void later(Time delay, Schedule::Task task);
+  // Time with faults that is left; 0 once the world is calm.
+  Time left() const { return calm_ ? 0 : ends_ - schedule_.elapsed(); }
+  // Time in which clients were busy.
+  Time busy_time() const;
+
   // Runs the world for this long, with its faults.
   void live(Time time);
   // Ends all faults, starts the server if it is down, and runs for this long.
@@ -72,6 +92,11 @@ class World {
   // The compute members of the entities face; null while the server is down. The simulator drives
   // them below gRPC.
   entities::Members* members();
+  // How often the clock was set.
+  uint64_t clock_moves() const {
+    return counts_.of[static_cast<size_t>(Fault::clock_forward)] +
+           counts_.of[static_cast<size_t>(Fault::clock_back)];
+  }
   // The server's time: the clock that stamps inputs.
   Time wall() const { return schedule_.wall_now(); }
 
@@ -99,6 +124,7 @@ class World {
   struct Call;
   using CallPtr = std::shared_ptr<Call>;
   void start();
+  void read_with_flipped_bit();
   Result<void> try_start();
   Result<std::unique_ptr<Journal>> open_journal();
   void stop_cleanly();
@@ -107,11 +133,19 @@ class World {
   void hit_open_calls(Fault fault);
   bool strikes_call(Fault fault, uint64_t one_in, const Sent& sent);
   void trouble();
+  Time until_trouble();
+  void wake(uint64_t sleeper);
   void disturb_disk();
   void move_clock();
   void deliver(const CallPtr& call);
   void settle(const CallPtr& call, std::optional<wire::Response> response, Time delay);
+  void read_stream(const CallPtr& call, wire::Response response);
   void compare_with_rebuild(Server& server);
+  struct Window {
+    Time begins, ends;
+  };
+  // The first window that ends after this time.
+  const Window& window_at(Time time);
 
   const WorldOptions options_;
   mutable Schedule schedule_;  // mutable: the dice
@@ -119,7 +153,7 @@ class World {
   FalseDisk disk_;
   MemoryRows rows_;
   server::Config config_;
-  assembly::Programs programs_;
+  std::unique_ptr<assembly::Programs> programs_;  // of this start of the server
   std::unique_ptr<MutantProgram> mutant_program_;
   std::unique_ptr<Server> server_;
   bool dead_ = false;  // the process died; bury() comes next
@@ -132,6 +166,10 @@ class World {
   Coverage coverage_;
   Digest hash_{};
   uint64_t frames_ = 0, answers_ = 0;
+  std::vector<Window> windows_;  // in which clients are busy; more are added when they are needed
+  Time ends_ = 0;                // the end of the time with faults
+  std::map<uint64_t, Schedule::Task> sleepers_;  // tasks of later() that wait
+  uint64_t next_sleeper_ = 0;
 };
 
 }  // namespace pawl::sim

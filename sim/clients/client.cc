@@ -23,11 +23,28 @@ json::Value body_of(const wire::Response& response) {
   return json::parse(response.body).value_or(json::Value());
 }
 
-Time some_pause(Schedule& schedule) {
-  const Time unit = schedule.chance(90)   ? kSecond
-                    : schedule.chance(80) ? 60 * kSecond
-                                          : 1800 * kSecond;
-  return static_cast<Time>(schedule.roll(static_cast<uint64_t>(5 * unit)));
+static EventLines::Event event_of(std::string_view text) {
+  EventLines::Event out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with("event: ")) out.name = line.substr(7);
+    if (line.starts_with("id: ")) out.id = line.substr(4);
+    if (line.starts_with("data: ")) out.data = line.substr(6);
+    at = end + 1;
+  }
+  return out;
+}
+
+std::vector<EventLines::Event> EventLines::take(std::string_view piece) {
+  unread_ += piece;
+  std::vector<Event> out;
+  for (size_t end; (end = unread_.find("\n\n")) != std::string::npos;) {
+    Event event = event_of(std::string_view(unread_).substr(0, end));
+    unread_.erase(0, end + 2);
+    if (!event.data.empty()) out.push_back(std::move(event));
+  }
+  return out;
 }
 
 }  // namespace pawl::sim

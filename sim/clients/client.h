@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/world.h"
 
@@ -27,14 +28,28 @@ class Client {
 std::unique_ptr<Client> make_processes_client(World& world);
 std::unique_ptr<Client> make_lifecycle_client(World& world);
 std::unique_ptr<Client> make_entities_client(World& world);
+std::unique_ptr<Client> make_worlds_client(World& world);
+std::unique_ptr<Client> make_tickets_client(World& world);
 
 // Sends the request again and again, with the same Idempotency-Key, until an answer tells what
 // happened to it: a client that wants its order carried out once.
 void call_until_answered(World& world, Sent sent, std::function<void(wire::Response)> answered);
 
+// Puts the pieces of a stream of Server-Sent Events together.
+class EventLines {
+ public:
+  struct Event {
+    std::string name, id, data;
+  };
+  // Events that are whole now. Comments are left out.
+  std::vector<Event> take(std::string_view piece);
+  void clear() { unread_.clear(); }  // a new stream begins
+
+ private:
+  std::string unread_;
+};
+
 // A body as JSON; null when it is not JSON.
 json::Value body_of(const wire::Response& response);
-// A random pause between two actions: mostly seconds, sometimes hours.
-Time some_pause(Schedule& schedule);
 
 }  // namespace pawl::sim

@@ -68,13 +68,15 @@ class FalseMember final : public entities::MemberStream,
       id_ = members->join(shared_from_this(), kTenant, {"sim"});
       world_.note("a compute member joins");
     }
-    // Now and then its connection is lost.
-    if (entities::Members* members = joined(); members && world_.strikes(Fault::client_left, 100)) {
+    // Now and then its connection is lost, and in a gap nobody is there.
+    const uint64_t unit = world_.calm() ? 60 * kSecond : 5 * kSecond;
+    const Time pause = world_.until_busy(static_cast<Time>(world_.schedule().roll(unit)));
+    if (entities::Members* members = joined();
+        members && (world_.strikes(Fault::client_left, 100) || pause > 60 * kSecond)) {
       members->leave(id_);
       life_ = 0;
     }
-    world_.schedule().after(static_cast<Time>(world_.schedule().roll(5 * kSecond)),
-                            [self = shared_from_this()] { self->keep_joined(); });
+    world_.later(pause, [self = shared_from_this()] { self->keep_joined(); });
   }
 
   void send(entities::MemberEvent event) override {
@@ -197,7 +199,7 @@ class EntitiesClient final : public Client {
 
   void act() {
     if (world_.calm()) return;
-    schedule_.after(some_pause(schedule_), [this] { act(); });
+    schedule_.after(world_.pause(), [this] { act(); });
     const uint64_t number = schedule_.roll(10 + items_.size() / 2);
     Item& item = items_[number];
     item.number = number;

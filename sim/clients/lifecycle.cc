@@ -8,7 +8,7 @@
 #include <map>
 
 #include "json/text.h"
-#include "sim/clients/client.h"
+#include "sim/clients/watch.h"
 
 namespace pawl::sim {
 namespace {
@@ -40,7 +40,8 @@ struct Order {
 
 class LifecycleClient final : public Client {
  public:
-  explicit LifecycleClient(World& world) : world_(world), schedule_(world.schedule()) {}
+  explicit LifecycleClient(World& world)
+      : world_(world), schedule_(world.schedule()), watch_(world, "order") {}
   std::string_view name() const override { return "lifecycle"; }
 
   void begin() override {
@@ -73,6 +74,7 @@ class LifecycleClient final : public Client {
           world_.expect(r.status == 201 || r.status == 200, "the rule was refused: " + r.body);
           for (int i = 0; i < 3; ++i)
             act();
+          watch_.begin();
         });
   }
 
@@ -86,7 +88,7 @@ class LifecycleClient final : public Client {
 
   void act() {
     if (world_.calm()) return;
-    schedule_.after(some_pause(schedule_), [this] { act(); });
+    schedule_.after(world_.pause(), [this] { act(); });
     const std::string id = fmt::format("o{}", schedule_.roll(12 + orders_.size() / 2));
     Order& order = orders_[id];
     order.id = id;
@@ -208,6 +210,10 @@ class LifecycleClient final : public Client {
     world_.expect(moves == order.moves,
                   fmt::format("the history of {} must be {} and is {}", order.id,
                               fmt::join(order.moves, ","), fmt::join(moves, ",")));
+    const std::vector<std::string>& watched = watch_.phases_of(order.id);
+    world_.expect(watched == order.moves,
+                  fmt::format("the watch of {} must show {} and showed {}", order.id,
+                              fmt::join(order.moves, ","), fmt::join(watched, ",")));
     if (order.phase.empty()) return;
     const std::string phase = order.phase == "paid" ? "shipped" : order.phase;
     const json::Value* count = order.state.find("count");
@@ -219,6 +225,7 @@ class LifecycleClient final : public Client {
 
   World& world_;
   Schedule& schedule_;
+  Watch watch_;
   std::map<std::string, Order> orders_;
   uint64_t keys_ = 0;
 };

@@ -33,6 +33,7 @@ Workers::Queue& Workers::queue(const Name& name) {
   auto& place = queues_[name];
   if (!place) {
     place = std::make_unique<Queue>();
+    place->number = next_number_++;
     place->tenant = &tenants_[name.tenant];
   }
   return *place;
@@ -166,6 +167,7 @@ void Workers::opened(const EffectPtr& opened) {
   auto job = std::make_shared<Job>(Job{effect, opened->body.size(),
                                        &queue({effect->program, effect->tenant, effect->queue}),
                                        age_(*opened), State::held, effect->due});
+  job->number = next_number_++;
   ++job->queue->jobs;
   if (effect->priority) ++prioritised_;
   jobs_.emplace(effect->id, job);

@@ -71,10 +71,16 @@ class Workers final : public WorkQueue, public Outbox {
   // withdrawn, and perhaps still in a queue's list.
   enum class State : uint8_t { offered, leased, held, gone };
   struct Queue;
+  // Queues and jobs are ordered by the order in which they came, and not by their addresses: the
+  // same requests get the same answers every time.
+  struct ByNumber {
+    bool operator()(const Queue* a, const Queue* b) const;
+  };
+  using Queues = std::set<Queue*, ByNumber>;
   // The jobs that one tenant's workers hold, in all queues.
   struct Tenant {
     size_t leased = 0;
-    std::set<Queue*> full;  // queues that gave nothing because the tenant is at its limit
+    Queues full;  // queues that gave nothing because the tenant is at its limit
   };
   struct Job {
     EffectPtr effect;  // without its body when that is large
@@ -84,8 +90,14 @@ class Workers final : public WorkQueue, public Outbox {
     State state;
     Time until;            // leased: end of the lease; held back: when it may be offered
     std::string worker{};  // leased
+    uint64_t number = 0;
   };
   using JobPtr = std::shared_ptr<Job>;
+  struct ByTime {
+    bool operator()(const std::pair<Time, JobPtr>& a, const std::pair<Time, JobPtr>& b) const {
+      return std::pair(a.first, a.second->number) < std::pair(b.first, b.second->number);
+    }
+  };
   // A poll that found no job and waits. It is in the list of each of its queues and in waiting_.
   struct Waiting;
   using PollList = std::list<std::shared_ptr<Waiting>>;
@@ -120,6 +132,7 @@ class Workers final : public WorkQueue, public Outbox {
     PollList polls;
     size_t ready = 0, leased = 0, jobs = 0;  // `jobs` includes those held back
     bool paused = false;
+    uint64_t number = 0;
   };
   // A job that was leased. `needs_body`: its effect has no body yet, see load().
   struct Taken {
@@ -168,10 +181,11 @@ class Workers final : public WorkQueue, public Outbox {
   std::map<Name, std::unique_ptr<Queue>> queues_;
   size_t sweep_at_ = 1024;
   std::unordered_map<std::string_view, JobPtr> jobs_;  // by effect id
-  std::set<std::pair<Time, JobPtr>> times_;            // ends of leases and of holds
+  std::set<std::pair<Time, JobPtr>, ByTime> times_;    // ends of leases and of holds
   std::set<std::pair<Time, uint64_t>> deadlines_;      // deadlines of waiting polls
   std::unordered_map<uint64_t, std::shared_ptr<Waiting>> waiting_;
-  std::set<Queue*> touched_;  // queues with new jobs since the last flushed()
+  Queues touched_;            // queues with new jobs since the last flushed()
+  uint64_t next_number_ = 1;  // of a queue or a job
   uint64_t next_poll_ = 1;
   Time next_wake_ = INT64_MAX;  // when the loop runs by itself
   size_t turn_ = 0;             // rotates the first queue of a poll, for fairness
@@ -180,5 +194,9 @@ class Workers final : public WorkQueue, public Outbox {
   bool ending_ = false;
   std::unique_ptr<BackgroundLoop> loop_;  // null before start() and after stop()
 };
+
+inline bool Workers::ByNumber::operator()(const Queue* a, const Queue* b) const {
+  return a->number < b->number;
+}
 
 }  // namespace pawl

@@ -43,6 +43,9 @@ struct Govern {
   std::string approver{};
   bool strict = true;
   std::vector<Event> seeds{};
+  // The caller chose the id: within 24 hours a repetition gets the outcome of the first one. Not
+  // part of the input's body.
+  bool named = false;
 };
 struct ForkWorld {
   std::string world, source, snapshot_ref;

@@ -1,6 +1,7 @@
 #include "faces/processes/state/job.h"
 
 #include "base/codec.h"
+#include "faces/processes/state/instance.h"
 
 namespace pawl::processes {
 
@@ -26,6 +27,7 @@ Bytes encode(const Job& job) {
 Result<Job> decode_job(BytesView bytes) { return decode_fields<Job>(bytes, "a stored job"); }
 
 Time created_at(const Effect& job) {
+  if (job.program != kProgram) return 0;
   Reader r(job.body);
   if (r.u8() != 1) return 0;
   // id, instance, execution, step; then the retries. The order is that of fields() above.

@@ -71,7 +71,12 @@ Result<Govern> HttpRoutes::parse_govern(const WorldRef& world, const Request& re
         Code::not_found, "not_found",
         "governance has propose, shadow, approve, reject and apply, not '" + out.action + "'");
   TRY(out.command, body.text("command_id"));
-  if (out.command.empty()) out.command = service_.new_id("command");
+  // Repetitions under one Idempotency-Key are one command.
+  if (const std::string_view key = request.header("Idempotency-Key");
+      out.command.empty() && !key.empty())
+    out.command = hex(view(sha256(key))).substr(0, 32);
+  out.named = !out.command.empty();
+  if (!out.named) out.command = service_.new_id("command");
   TRY(std::optional<uint64_t> proposal, body.count("proposal_id"));
   if (!proposal && out.action != "propose")
     return bad_request(out.action + " wants {\"proposal_id\": number}");
@@ -110,11 +115,16 @@ void HttpRoutes::govern(Request request, Respond respond) {
   auto action = body ? parse_govern(*world, request, *body) : Result<Govern>(fail(body.error()));
   if (!action) return respond(refuse(action.error()));
   const std::string name = action->world;
-  service_.govern(request.caller, std::move(*action),
-                  [name, respond = std::move(respond)](Result<GovernanceCommand> command) mutable {
-                    if (!command) return respond(refuse(command.error()));
-                    respond(wire::json_response(200, json::print(command_json(name, *command))));
-                  });
+  const std::string id = action->command;
+  service_.govern(
+      request.caller, std::move(*action),
+      [name, id, respond = std::move(respond)](Result<GovernanceCommand> command) mutable {
+        if (!command && command.error().is(kIdempotencyKeyReused))
+          command = fail(Code::conflict, "conflict",
+                         "command '" + id + "' was another command: use a new command_id");
+        if (!command) return respond(refuse(command.error()));
+        respond(wire::json_response(200, json::print(command_json(name, *command))));
+      });
 }
 
 Result<json::Value> HttpRoutes::get_command(const Request& request) {

@@ -138,7 +138,7 @@ std::string events_text(const RecordQuery& query, const RecordPage& found) {
                json::object({{"world_id", world},
                              {"requested_from", *query.from},
                              {"retained_from", found.retained_from},
-                             {"next_from", found.next}}));
+                             {"next_from", found.from}}));
   for (const auto& [seq, payload] : found.entries) {
     json::Object data;
     data.add("world_id", world);

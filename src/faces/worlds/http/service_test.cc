@@ -297,6 +297,27 @@ TEST_F(Http, a_submission_runs_once) {
   EXPECT_EQ(get("/v1/worlds/w/journal/head").find("journal_head")->as_int64(), 3);
 }
 
+// Found by the simulator: a repeated command ran again, and its outcome replaced the first one.
+TEST_F(Http, a_command_with_an_id_of_its_caller_runs_once) {
+  make();
+  const std::string propose = "/v1/worlds/w/governance/propose";
+  const std::string hash(get("/v1/worlds/w/manifest").string_or("manifest_hash"));
+  const std::string patch =
+      R"("patch":{"version":"2","base_manifest_hash":")" + hash + R"(","patches":[]})";
+  auto one = post(propose, R"({"command_id":"c1",)" + patch + "}", 200);
+  EXPECT_EQ(one.string_or("status"), "succeeded");
+  EXPECT_EQ(post(propose, R"({"command_id":"c1",)" + patch + "}", 200), one);
+  EXPECT_EQ(get("/v1/worlds/w/commands/c1"), one);
+  EXPECT_EQ(get("/v1/worlds/w/governance").find("proposals")->array().size(), 1u);
+  EXPECT_EQ(post("/v1/worlds/w/governance/shadow", R"({"command_id":"c1","proposal_id":0})", 409)
+                .string_or("code"),
+            "conflict");
+  // Without an id each request is a command of its own.
+  post(propose, "{" + patch + "}", 200);
+  post(propose, "{" + patch + "}", 200);
+  EXPECT_EQ(get("/v1/worlds/w/governance").find("proposals")->array().size(), 3u);
+}
+
 // case 202
 TEST_F(Http, an_executor_polls_sends_a_frame_and_settles_once) {
   make();

@@ -142,10 +142,15 @@ void Service::govern(const Caller& caller, Govern action, Done<GovernanceCommand
   if (action.action == "propose")
     if (auto checked = check_proposal({caller.tenant, action.world}, action.patch); !checked)
       return done(fail(std::move(checked.error())));
-  submit(caller, "govern", encode(action), [done = std::move(done)](Result<Answer> answer) mutable {
-    if (!answer) return done(fail(std::move(answer.error())));
-    done(decode_command(answer->body));
-  });
+  std::string once =
+      action.named ? "worlds/" + action.world + "/command/" + action.command : std::string();
+  submit(
+      caller, "govern", encode(action),
+      [done = std::move(done)](Result<Answer> answer) mutable {
+        if (!answer) return done(fail(std::move(answer.error())));
+        done(decode_command(answer->body));
+      },
+      {}, std::move(once));
 }
 
 Result<GovernanceCommand> Service::command(const WorldId& world_id, const std::string& id) const {
