@@ -15,6 +15,10 @@ SEED, EXAMPLES = 20, 8
 CHECKS = 'not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance'
 
 
+# Operations that would end the token of the test itself: the tool finds the ids of clients and keys in answers.
+REVOKES = {'deleteMachineClient', 'resetMachineClientSecret', 'invalidateKeyPair', 'deleteKeyPair'}
+
+
 def tool_python():
     """The interpreter that has the tools, or None."""
     made = subprocess.run([os.path.join(live.ROOT, 'scripts', 'setup-openapi'), live.BUILD], capture_output=True, text=True)
@@ -54,13 +58,14 @@ def use_generated_client(python):
 
 
 def without_random(document):
-    """Operations that generated requests leave out: streams without end, and those that the API only declares (501)."""
+    """Operations that generated requests leave out: streams without end, those that the API only declares (501), and REVOKES."""
     out = []
     for item in document['paths'].values():
         for operation in item.values():
             answers = operation['responses']
             endless = any('text/event-stream' in a.get('content', {}) and len(a['content']) == 1 for a in answers.values())
-            if endless or not any(status.startswith('2') for status in answers):
+            declared = not any(status.startswith('2') for status in answers)
+            if endless or declared or operation['operationId'] in REVOKES:
                 out.append(operation['operationId'])
     return out
 
@@ -72,14 +77,14 @@ def send_random(python, base, headers):
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([python, '-m', 'schemathesis.cli', 'run', base + '/openapi.json', '--checks', CHECKS, '--phases', 'examples,fuzzing',
                                '--max-examples', str(EXAMPLES), '--seed', str(SEED), '--workers', '2', '--generation-database', 'none',
-                               '--request-timeout', '20', '--no-color', '--continue-on-failure', *left_out, *given],
+                               '--generation-with-security-parameters', 'false', '--warnings', 'off', '--request-timeout', '20', '--no-color', '--continue-on-failure', *left_out, *given],
                               capture_output=True, text=True, cwd=folder,
                               env={**os.environ, 'PYTHONPATH': TOOLS, 'SCHEMATHESIS_HOOKS': 'hooks', 'NO_COLOR': '1'})
     live.check(f'random requests to {base}:\n{done.stdout[-30000:]}\n{done.stderr[-3000:]}', done.returncode == 0)
 
 
 def random_requests(python):
-    with live.JwtServer() as server:
+    with live.JwtServer(env={'PAWL_WORLDS_SECRET_KEY': '0f' * 32}) as server:
         send_random(python, server.base, server.boss())
         live.check('the server still answers', live.call(server.base, 'GET', '/v1/health')[0] == 200)
         for problem in server.stop_and_verify():

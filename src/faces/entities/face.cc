@@ -130,8 +130,7 @@ wire::Dialect Face::dialect() const {
     if (!allow.empty()) response.headers.emplace_back("Allow", allow);
     return response;
   };
-  dialect.errors = {
-      .shape = &http::kProblem, .media = "application/problem+json", .tag = "entities"};
+  dialect.errors = {.shape = &http::kProblem, .media = http::kProblemJson, .tag = "entities"};
   if (!options_.cors) return dialect;
   dialect.cors = [origins = options_.cors_origins](std::string_view origin) {
     wire::Cors cors;

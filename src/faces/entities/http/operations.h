@@ -15,6 +15,8 @@ inline constexpr AnswerShape kProblem{
      variables("properties", "errorCode, and more of some codes.")
          .example(R"({"errorCode":"ENTITY_NOT_FOUND"})")}};
 
+inline constexpr std::string_view kProblemJson = "application/problem+json";
+
 // Paths.
 inline constexpr wire::Member kNameRow = text("name", "The name of the model.");
 inline constexpr wire::Member kVersionRow = integer("version", "The version of the model.");
@@ -156,7 +158,7 @@ inline constexpr AnswerShape kTrusted{
     {text("kid"), text("audience"), flag("active"), text("validFrom"), text("validTo").optional()}};
 inline constexpr AnswerShape kJwks{"JsonWebKeys", {list("keys", "", Kind::any)}};
 inline constexpr AnswerShape kTokenShown{
-    "Token",
+    "AccessToken",
     {text("access_token"), text("token_type").example(R"("Bearer")"), count("expires_in"),
      text("issued_token_type").optional()}};
 inline constexpr AnswerShape kOauthError{
@@ -379,17 +381,19 @@ inline constexpr Operation kIssueToken{
     .basic = true};
 
 // Help.
+constexpr Operation helping(std::string_view id) {
+  return {.id = id,
+          .path = &kTopicPath,
+          .replies = {{200, "The topic.", kTopic},
+                      {200, "", Kind::octets, "text/markdown"},
+                      {400, "No name of a topic.", kProblem, kProblemJson},
+                      {404, "There is no such topic.", kProblem, kProblemJson}}};
+}
 inline constexpr Operation kHelp{.id = "listHelpTopics",
                                  .replies = {{200, "All topics.", kTopics}}};
-inline constexpr Operation kHelpTopic{
-    .id = "getHelpTopic",
-    .path = &kTopicPath,
-    .replies = {{200, "The topic.", kTopic}, {200, "", Kind::octets, "text/markdown"}}};
+inline constexpr Operation kHelpTopic = helping("getHelpTopic");
 inline constexpr Operation kApiHelp{.id = "listApiHelpTopics",
                                     .replies = {{200, "All topics.", kTopics}}};
-inline constexpr Operation kApiHelpTopic{
-    .id = "getApiHelpTopic",
-    .path = &kTopicPath,
-    .replies = {{200, "The topic.", kTopic}, {200, "", Kind::octets, "text/markdown"}}};
+inline constexpr Operation kApiHelpTopic = helping("getApiHelpTopic");
 
 }  // namespace pawl::entities::http

@@ -86,8 +86,8 @@ struct DeclaredRoute {
 };
 constexpr wire::Operation declared(std::string_view id) {
   return {.id = id,
-          .replies = {{501, "Declared by the API, not implemented.", http::kProblem,
-                       "application/problem+json"}}};
+          .replies = {
+              {501, "Declared by the API, not implemented.", http::kProblem, http::kProblemJson}}};
 }
 constexpr DeclaredRoute kDeclared[] = {
     {"GET", "/clients", declared("listClients")},

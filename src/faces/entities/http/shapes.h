@@ -120,7 +120,7 @@ inline constexpr RequestShape kToken{
 inline constexpr RequestShape kMessage{
     "MessageRequest",
     {any("payload", "The content.").required().example(R"({"text":"hello"})"),
-     variables("meta-data", "Values to find it by."), variables("metaData", "The same.")}};
+     variables("meta-data", "Values to find it by."), any("metaData", "The same.")}};
 inline constexpr RequestShape kIndexes{
     "IndexesRequest",
     {texts("fields", "Paths of fields.").example(R"(["$.name"])"), texts("indexes", "The same."),
