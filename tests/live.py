@@ -5,6 +5,9 @@ and one failed check does not hide the next.
 """
 import base64, importlib, json, os, shutil, signal, ssl, subprocess, sys, tempfile, time, traceback, urllib.error, urllib.request
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import openapi
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get('PAWL_BUILD', os.path.join(ROOT, 'build'))
 PAWL = os.environ.get('PAWL_BINARY', os.path.join(BUILD, 'pawl'))
@@ -174,6 +177,8 @@ class JwtServer(Server):
 
 failures = []
 checks = 0
+# True: `call` checks each answer against the OpenAPI document of its server.
+contracts = False
 
 
 def fail(what):
@@ -242,9 +247,12 @@ def call(base, method, path, body=None, headers=None, timeout=30):
     request = urllib.request.Request(base + path, data, {'Content-Type': 'application/json', **of_caller, **(headers or {})}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=timeout) as reply:
-            text, status = reply.read().decode(), reply.status
+            text, status, media = reply.read().decode(), reply.status, reply.headers.get('Content-Type')
     except urllib.error.HTTPError as err:
-        text, status = err.read().decode(), err.code
+        text, status, media = err.read().decode(), err.code, err.headers.get('Content-Type')
+    if contracts and (contract := openapi.contract_of(base)):
+        if problem := contract.problem(method, path, status, media, text):
+            fail(f'{method} {path}: {problem}')
     try:
         return status, json.loads(text) if text else None
     except ValueError:

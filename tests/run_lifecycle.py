@@ -609,6 +609,7 @@ def on_a_server_of_its_own(part):
 
 
 def main():
+    live.contracts = True
     parts = (watch_by_socket, frames_that_break_the_rules, watch_by_events, readers_that_stop, input_that_means_harm,
              types_that_mean_harm, a_struct_that_has_changed, rules_that_mean_harm, a_schedule_over_many, the_command_line)
     live.run_parts([(part.__name__, lambda part=part: on_a_server_of_its_own(part)) for part in parts] + [roles, origins])

@@ -335,6 +335,7 @@ PARTS = (each_step_is_undone_once_also_after_crashes, calls_survive_crashes, the
 
 
 def main():
+    live.contracts = True
     live.run_parts([served(part) for part in PARTS])
     return live.report()
 

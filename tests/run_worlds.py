@@ -546,6 +546,7 @@ def wasm_engine_is_there():
 
 
 def main():
+    live.contracts = True
     peer = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Peer)
     threading.Thread(target=peer.serve_forever, daemon=True).start()
     parts = [every_case_is_named]

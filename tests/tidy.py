@@ -29,6 +29,10 @@ BANNED = [
     (re.compile(r'\bcatch\s*\(\.\.\.\)'), 'catch (...) hides what happened: name the exception'),
     (re.compile(r'\bTODO\b(?!\s*\(?#\d)'), 'a TODO needs an issue number'),
 ]
+# What a handler reads of a request has a row in a shape, from which /openapi.json is printed (wire/member.h).
+HANDLERS = re.compile(r'src/faces/\w+/http/')
+UNLISTED = re.compile(r'\b(?:query_params?|form_param)\("'
+                      r'|\bbody(?:\.|->)(?:value\(\)\.)?(?:text|required_text|integer|count|flag|texts|choice|object|take_object|find|has|string_or)\("')
 CLANG_FORMAT = 'clang-format'
 CLANG_FORMAT_VERSION = 'version 14.'
 
@@ -78,6 +82,9 @@ def check_words(path, text, code):
         source = text.split('\n')[line - 1]
         if hit := PIPELINE.search(source if source.startswith('#include') else words):
             yield Problem(path, line, f'{hit[0]} here: the simulator runs the shard that ships and has no pipeline of its own')
+    for hit in UNLISTED.finditer(text) if HANDLERS.match(path) and not is_test(path) else ():
+        yield Problem(path, 1 + text.count('\n', 0, hit.start()),
+                      f'{hit[0]}...: read by a row of a shape, so that /openapi.json shows it (wire/member.h)')
     pure = path.startswith('src/') and not path.startswith(IMPURE_FOLDERS) and not is_test(path)
     for hit in IMPURE.finditer(code) if pure else ():
         yield Problem(path, 1 + code.count('\n', 0, hit.start()),

@@ -109,6 +109,13 @@ class Words(unittest.TestCase):
         self.assertEqual(told(tidy.check_words('sim/world.cc', good, cpp_scan.Scan(good).code)), [])
         self.assertEqual(told(tidy.check_words('src/runtime/shard.cc', 'Kernel kernel_;\n', 'Kernel kernel_;\n')), [])
 
+    def test_a_handler_reads_by_rows(self):
+        for bad in ('TRY(auto id, body.text("id"));', 'body->value().find("id");', 'request.query_param("id");'):
+            self.assertTrue(told(tidy.check_words('src/faces/a/http/routes.cc', bad, bad)), bad)
+        for good in ('body.text(kPoll["id"]);', 'request.query_param(kQuery["id"]);', 'answer.find("id");'):
+            self.assertFalse(told(tidy.check_words('src/faces/a/http/routes.cc', good, good)), good)
+        self.assertFalse(told(tidy.check_words('src/faces/a/http/routes_test.cc', 'body.text("id");', '')))
+
     def test_a_header_begins_with_pragma_once(self):
         self.assertEqual(self.problems('src/base/a.h', 'int a;\n'), ['a header begins with #pragma once'])
         self.assertEqual(self.problems('src/base/a.h', '#pragma once\n'), [])

@@ -1,5 +1,5 @@
 #pragma once
-// Files of examples/ that are compiled into the binary. CMake writes the functions.
+// Files of the source tree that are compiled into the binary. CMake writes the functions.
 
 #include <span>
 #include <string_view>
@@ -11,5 +11,6 @@ struct ExampleFile {
 };
 std::span<const ExampleFile> example_files();  // examples/loan, for `pawl dev`
 std::span<const ExampleFile> starter_files();  // examples/worlds/starter, for `pawl world init`
+std::span<const ExampleFile> schema_files();   // docs/schemas, for the OpenAPI document
 
 }  // namespace pawl::cli

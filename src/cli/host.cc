@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "base/log.h"
-#include "base/utf8.h"
 #include "cli/openapi.h"
 #include "cli/remote.h"
 #include "faces/processes/state/job.h"
@@ -15,7 +14,6 @@
 #include "kernel/rows_layout.h"
 #include "net/http_client.h"
 #include "pawl/version.h"
-#include "server/ops/backup_path.h"
 
 namespace pawl::cli {
 
@@ -295,23 +293,6 @@ Result<void> Host::open_parts() {
   return faces_->start();
 }
 
-std::vector<wire::Route> Host::general_routes() {
-  return {{"GET", "/openapi.json",
-           [this](wire::Request, wire::Respond respond) {
-             respond(wire::json_response(200, openapi(router_)));
-           },
-           "This document.", true},
-          {"GET", "/docs",
-           [this](wire::Request, wire::Respond respond) { respond(docs_page(router_)); },
-           "This document as a page.", true},
-          {"GET", "/",
-           [](wire::Request, wire::Respond respond) {
-             respond(wire::json_response(200, "{\"name\":\"pawl\",\"version\":\"" PAWL_VERSION
-                                              "\",\"openapi\":\"/openapi.json\"}"));
-           },
-           "Which server this is.", true}};
-}
-
 server::BrowserRules Host::browser_rules() const {
   server::BrowserRules rules;
   rules.allowed_hosts = config_.list("allowed-hosts");
@@ -325,11 +306,12 @@ server::BrowserRules Host::browser_rules() const {
 
 Result<void> Host::listen_http() {
   faces_->add_routes(router_);
-  router_.add(general_routes(), wire::Dialect{"/", plain_refusal, {}});
+  router_.add(general_routes(), wire::Dialect{"/", plain_refusal, {}, kPlainErrors});
   server::FrontOptions front{.log_requests = config_.boolean("log-requests"),
                              .browsers = browser_rules(),
                              .before_poll = [this](const Caller& c) { return before_poll(c); }};
   TRY(front.permissions, server::route_permissions(router_, config_.text("context-path")));
+  TRY(openapi_, openapi(router_, front.permissions));
   front_ =
       std::make_unique<server::HttpFront>(router_, *authenticator_, metrics_, std::move(front));
   server::HttpOptions http;
@@ -368,9 +350,10 @@ Result<void> Host::listen_grpc() {
 
 Result<void> Host::listen_admin() {
   measure();
-  admin_router_.add(admin_routes(), wire::Dialect{"/", plain_refusal, {}});
+  admin_router_.add(admin_routes(), wire::Dialect{"/", plain_refusal, {}, kPlainErrors});
   server::FrontOptions front{.browsers = browser_rules(), .limit_strangers = false};
   TRY(front.permissions, admin_permissions());
+  TRY(admin_openapi_, openapi(admin_router_, front.permissions, "Pawl admin"));
   admin_front_ = std::make_unique<server::HttpFront>(admin_router_, *authenticator_, metrics_,
                                                      std::move(front));
   server::HttpOptions admin;
@@ -461,108 +444,6 @@ void Host::measure() {
   metrics_.gauge("pawl_memory_budget_bytes", {"limit"}).set(static_cast<int64_t>(memory_.bytes()));
   metrics_.gauge("pawl_build_info", {PAWL_VERSION}).set(1);
   metrics_.gauge("pawl_start_time_seconds").set(system_now() / kSecond);
-}
-
-std::vector<wire::Route> Host::admin_routes() {
-  server::AdminOptions options;
-  options.metrics_bearer = config_.text("metrics-bearer");
-  // A turn has a budget of about a second. One that runs for longer than this is stuck.
-  constexpr Time kStuck = 5 * kSecond;
-  options.ready = {{"journal", [this] { return shard_->healthy(); }},
-                   {"rows", [this] { return shard_->rows_intact(); }},
-                   {"kernel", [this] { return shard_->progressing(kStuck); }}};
-  options.started = {{"started", [this]() -> Result<void> {
-                        if (started_) return {};
-                        return fail(Code::unavailable, "STARTING", "the server is starting");
-                      }}};
-  std::vector<wire::Route> routes = server::admin_routes(metrics_, std::move(options));
-  // Backs up a running server: copies the journal so far into a new folder on the server's machine.
-  routes.push_back({"POST", "/backup",
-                    [this](wire::Request request, wire::Respond respond) {
-                      back_up(request, std::move(respond));
-                    },
-                    "Copies the journal into a new folder below --backup-dir."});
-  routes.push_back({"POST", "/scrub",
-                    [this](wire::Request, wire::Respond respond) { scrub(std::move(respond)); },
-                    "Reads the whole journal now and lists damaged places."});
-  routes.push_back({"GET", "/quarantine",
-                    [this](wire::Request, wire::Respond respond) {
-                      respond(wire::json_response(200, json::print(quarantine_list())));
-                    },
-                    "Lists the effects that are in quarantine."});
-  routes.push_back({"POST", "/quarantine/release",
-                    [this](wire::Request request, wire::Respond respond) {
-                      release_effect(request, std::move(respond));
-                    },
-                    "Delivers an effect of the quarantine again: ?effect=ID."});
-  return routes;
-}
-
-void Host::scrub(wire::Respond respond) {
-  auto answer = std::make_shared<wire::Respond>(std::move(respond));
-  run_aside(answer, [this, answer] {
-    scrubber_->run_once();
-    const ScrubStatus status = scrubber_->status();
-    json::Array findings(status.findings.begin(), status.findings.end());
-    (*answer)(
-        wire::json_response(200, json::print(json::object({{"passes", json::Value(status.passes)},
-                                                           {"bytesRead", json::Value(status.bytes)},
-                                                           {"findings", std::move(findings)}}))));
-  });
-}
-
-// Runs a task that reads the whole journal beside the turns.
-void Host::run_aside(const std::shared_ptr<wire::Respond>& answer, BackgroundPool::Task task) {
-  std::lock_guard lock(backups_mutex_);
-  if (!backups_ || !backups_->add(std::move(task)))
-    (*answer)(wire::json_response(
-        503, R"({"error":"unavailable","reason":"too many backups wait, or the server stops"})"));
-}
-
-json::Value Host::quarantine_list() const {
-  json::Array effects;
-  for (const Quarantine::Parked& parked : shard_->quarantine().list())
-    effects.push_back(
-        json::object({{"effect", as_utf8(parked.effect_id)}, {"since", rfc3339(parked.since)}}));
-  return json::object({{"effects", json::Value(std::move(effects))}});
-}
-
-void Host::release_effect(const wire::Request& request, wire::Respond respond) {
-  auto released = shard_->release(request.query_param("effect").value_or(""));
-  if (released) return respond(wire::json_response(200, R"({"released":true})"));
-  respond(wire::json_response(released.error().code == Code::not_found ? 404 : 503,
-                              json::print(json::object({{"error", released.error().reason},
-                                                        {"reason", released.error().message}}))));
-}
-
-Result<server::RoutePermissions> Host::admin_permissions() const {
-  TRY(server::RoutePermissions permissions, server::route_permissions(admin_router_));
-  // The handler checks the bearer token of --metrics-bearer itself: it is no token of a caller.
-  bool open = config_.boolean("metrics-open") || !config_.text("metrics-bearer").empty();
-  for (auto& [route, needs] : permissions)
-    if (open && route->pattern == "/metrics") needs = server::Permission::open;
-  return permissions;
-}
-
-void Host::back_up(const wire::Request& request, wire::Respond respond) {
-  std::string root = config_.text("backup-dir");
-  if (root.empty()) root = config_.text("data") + "/backups";
-  Result<std::string> path =
-      server::backup_path(root, request.query_param("to").value_or(std::string()));
-  if (!path) return respond(plain_refusal(request, path.error(), {}));
-  // Shared: a pool that is full or stopping drops the task, and then the refusal answers here.
-  auto answer = std::make_shared<wire::Respond>(std::move(respond));
-  auto copy = [this, to = *path, answer] {
-    auto copied = copy_journal(shard_->journal(), to, {});
-    if (!copied)
-      return (*answer)(wire::json_response(
-          500, json::print(json::object(
-                   {{"error", copied.error().reason}, {"reason", copied.error().message}}))));
-    (*answer)(wire::json_response(
-        200, json::print(json::object(
-                 {{"folder", to}, {"last", json::Value(static_cast<uint64_t>(copied->last))}}))));
-  };
-  run_aside(answer, std::move(copy));
 }
 
 void Host::stop() {

@@ -61,6 +61,7 @@ class Host {
   Result<void> listen_admin();
   void write_serving_file();
   void measure();
+  static wire::Route openapi_route(const std::string& document);
   std::vector<wire::Route> general_routes();
   std::vector<wire::Route> admin_routes();
   // The permissions of the admin routes, as the settings of /metrics change them.
@@ -90,6 +91,7 @@ class Host {
   std::unique_ptr<assembly::Faces> faces_;
   std::unique_ptr<GrpcFaces> grpc_faces_;
   wire::Router router_, admin_router_;
+  std::string openapi_, admin_openapi_;  // the documents of the two routers
   std::unique_ptr<server::HttpFront> front_, admin_front_;
   std::unique_ptr<server::HttpServer> http_, admin_;
   std::unique_ptr<server::GrpcServer> grpc_;

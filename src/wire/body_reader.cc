@@ -99,14 +99,14 @@ Result<std::vector<std::string>> MemberReader::texts(std::string_view name) cons
   return out;
 }
 
-Result<std::string> MemberReader::choice(std::string_view name,
-                                         std::initializer_list<std::string_view> choices) const {
-  TRY(std::string found, text(name, *choices.begin()));
-  if (std::find(choices.begin(), choices.end(), found) != choices.end()) return found;
+Result<std::string> MemberReader::choice(const Member& row) const {
+  TRY(std::string found, text(row.name, *row.choices.begin()));
+  if (std::find(row.choices.begin(), row.choices.end(), found) != row.choices.end()) return found;
   std::string all;
-  for (std::string_view one : choices)
+  for (std::string_view one : row.choices)
     all += (all.empty() ? "" : " or ") + std::string(one);
-  return refuse(fmt::format("'{}' must be {}, not '{}'", name, all, found.substr(0, kShownBytes)));
+  return refuse(
+      fmt::format("'{}' must be {}, not '{}'", row.name, all, found.substr(0, kShownBytes)));
 }
 
 Result<const json::Value*> MemberReader::object(std::string_view name) const {

@@ -4,11 +4,13 @@
 // or null has its default; a member of another type is refused with a message that names it:
 //
 //   TRY(BodyReader body, BodyReader::of(request, {.reason = "BAD_REQUEST"}));
-//   TRY(std::string worker, body.text("workerId"));
-//   TRY(int64_t max, body.integer("maxJobs", 10));
+//   TRY(std::string worker, body.text(kPoll["workerId"]));
+//   TRY(int64_t max, body.integer(kPoll["maxJobs"]));
+//
+// Handlers name members by the rows of the body's shape (wire/member.h), which also have the
+// defaults and the choices. Names as text are for members that the caller chooses.
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "wire/member.h"
 #include "wire/message.h"
 
 namespace pawl::wire {
@@ -53,11 +56,19 @@ class MemberReader {
   Result<std::optional<uint64_t>> count(std::string_view name) const;  // an integer from 0 on
   Result<bool> flag(std::string_view name, bool default_value = false) const;
   Result<std::vector<std::string>> texts(std::string_view name) const;
-  // One of the choices. The first choice is the default.
-  Result<std::string> choice(std::string_view name,
-                             std::initializer_list<std::string_view> choices) const;
   // An object; null when absent.
   Result<const json::Value*> object(std::string_view name) const;
+
+  // The same by row, with its default.
+  Result<std::string> text(const Member& row) const { return text(row.name, row.default_text); }
+  Result<int64_t> integer(const Member& row) const {
+    return integer(row.name, row.default_integer.value_or(0));
+  }
+  Result<bool> flag(const Member& row) const {
+    return flag(row.name, row.default_flag.value_or(false));
+  }
+  // One of the row's choices. The first choice is the default.
+  Result<std::string> choice(const Member& row) const;
 
   const json::Value& value() const { return *object_; }
   // A refusal in this body's words.

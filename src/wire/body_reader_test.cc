@@ -19,7 +19,7 @@ TEST(body_reader, absent_and_null_members_have_their_defaults) {
     EXPECT_EQ(*body->count("a"), std::nullopt);
     EXPECT_TRUE(*body->flag("a", true));
     EXPECT_TRUE(body->texts("a")->empty());
-    EXPECT_EQ(*body->choice("a", {"one", "two"}), "one");
+    EXPECT_EQ(*body->choice(row::choice("a", {"one", "two"})), "one");
     EXPECT_EQ(*body->object("a"), nullptr);
     EXPECT_TRUE(body->take_object("a")->empty());
   }
@@ -36,6 +36,34 @@ TEST(body_reader, members_are_read_by_type) {
   EXPECT_EQ(body->take_object("o")->size(), 1u);
 }
 
+constexpr RequestShape kBase{"", {row::text("inherited")}};
+constexpr RequestShape kRows{"Rows",
+                             kBase,
+                             {row::text("t").by_default("x"), row::integer("i").by_default(7),
+                              row::flag("f").by_default(true), row::choice("c", {"one", "two"}),
+                              row::texts("l"), row::variables("o")}};
+
+TEST(body_reader, a_row_names_a_member_and_has_its_default) {
+  Result<BodyReader> empty = read("{}");
+  ASSERT_TRUE(empty);
+  EXPECT_EQ(*empty->text(kRows["t"]), "x");
+  EXPECT_EQ(*empty->integer(kRows["i"]), 7);
+  EXPECT_TRUE(*empty->flag(kRows["f"]));
+  EXPECT_EQ(*empty->choice(kRows["c"]), "one");
+  Result<BodyReader> body =
+      read(R"({"t":"a","i":1,"f":false,"c":"two","l":["b"],"o":{"k":1},"inherited":"d"})");
+  ASSERT_TRUE(body);
+  EXPECT_EQ(*body->text(kRows["t"]), "a");
+  EXPECT_EQ(*body->integer(kRows["i"]), 1);
+  EXPECT_FALSE(*body->flag(kRows["f"]));
+  EXPECT_EQ(*body->choice(kRows["c"]), "two");
+  EXPECT_EQ(body->texts(kRows["l"])->size(), 1u);
+  EXPECT_EQ(body->take_object(kRows["o"])->size(), 1u);
+  EXPECT_EQ(*body->text(kRows["inherited"]), "d");
+  EXPECT_TRUE(kRows.has("t"));
+  EXPECT_FALSE(kRows.has("inherited"));
+}
+
 TEST(body_reader, another_type_is_refused_by_name) {
   Result<BodyReader> body = read(R"({"n":1.5,"s":"x","l":[1]})", {.reason = "BAD", .lead = "op: "});
   ASSERT_TRUE(body);
@@ -45,7 +73,8 @@ TEST(body_reader, another_type_is_refused_by_name) {
   EXPECT_EQ(body->flag("s").error().message, "op: 's' must be a boolean, not a string");
   EXPECT_EQ(body->texts("l").error().message,
             "op: 'l' must be an array of strings, but it holds a number");
-  EXPECT_EQ(body->choice("s", {"a", "b"}).error().message, "op: 's' must be a or b, not 'x'");
+  EXPECT_EQ(body->choice(row::choice("s", {"a", "b"})).error().message,
+            "op: 's' must be a or b, not 'x'");
   EXPECT_EQ(body->take_object("s").error().message, "op: 's' must be an object, not a string");
   EXPECT_EQ(body->object("s").error().message, "op: 's' must be an object, not a string");
   EXPECT_EQ(body->required_text("gone").error().message, "op: 'gone' is missing: give a string");

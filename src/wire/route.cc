@@ -195,7 +195,7 @@ Match Router::find(std::string_view method, std::string_view path) const {
   return match;
 }
 
-const Dialect* Router::corner(std::string_view path) const {
+const Dialect* Router::dialect_of(std::string_view path) const {
   // "//v1/x" is no route, but whoever asked for it speaks the dialect of "/v1".
   while (path.starts_with("//"))
     path.remove_prefix(1);
@@ -206,7 +206,7 @@ const Dialect* Router::corner(std::string_view path) const {
 }
 
 Response Router::refuse(const Request& request, const Error& error, std::string_view allow) const {
-  const Dialect* dialect = corner(request.path);
+  const Dialect* dialect = dialect_of(request.path);
   if (!dialect || !dialect->refuse) return plain_refusal(error, allow);
   return dialect->refuse(request, error, allow);
 }
@@ -222,7 +222,7 @@ Response Router::refuse_unmatched(const Request& request, const Match& match) co
 }
 
 std::optional<Cors> Router::cors(const Request& request) const {
-  const Dialect* dialect = corner(request.path);
+  const Dialect* dialect = dialect_of(request.path);
   if (!dialect || !dialect->cors) return std::nullopt;
   return dialect->cors(request.header("Origin"));
 }

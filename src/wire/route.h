@@ -1,10 +1,11 @@
 #pragma once
-// A route is one row of a face's table: method, pattern, handler, documentation. The OpenAPI
-// document and the reference are printed from the rows.
+// A route is one row of a face's table: method, pattern, handler, documentation, and the operation
+// with its parameters and shapes. The OpenAPI document is printed from the rows.
 
 #include <span>
 
 #include "wire/message.h"
+#include "wire/operation.h"
 
 namespace pawl::wire {
 
@@ -14,13 +15,19 @@ struct Route {
   std::string method;
   std::string pattern;  // "/v1/jobs/{id}/complete"; a final "{rest...}" matches all that is left
   Handler handle;
-  std::string doc;    // one sentence for the reference
+  std::string doc;  // one sentence for the reference
+  // Null: a second form of another route, which the OpenAPI document leaves out.
+  const Operation* operation = nullptr;
   bool open = false;  // true: no authentication (health, token endpoints)
   // True: the handler may read many rows or compute for long. It runs on a thread for long reads
   // and not on the I/O thread, which would serve nobody else meanwhile.
   bool slow = false;
 };
 
+inline Route open(Route route) {
+  route.open = true;
+  return route;
+}
 inline Route slow(Route route) {
   route.slow = true;
   return route;
@@ -45,6 +52,7 @@ struct Dialect {
   std::function<Response(const Request&, const Error&, std::string_view allow)> refuse;
   // Returns the CORS policy for an origin (empty when the request names none). Unset: no CORS here.
   std::function<Cors(std::string_view origin)> cors{};
+  ErrorForm errors{};  // how its answers look, for the OpenAPI document
 };
 
 struct Match {
@@ -71,11 +79,11 @@ class Router {
   // Returns the CORS policy for the request's path and origin, if there is one.
   std::optional<Cors> cors(const Request& request) const;
   std::vector<const Route*> rows() const;
+  // The dialect of the longest prefix that covers the path; null when none does.
+  const Dialect* dialect_of(std::string_view path) const;
 
  private:
   struct Node;
-  // The dialect of the longest prefix that covers the path; null when none does.
-  const Dialect* corner(std::string_view path) const;
   // Shared, because a Router is copied as a value and `Match` points at the rows.
   std::vector<std::shared_ptr<const Route>> routes_;
   std::vector<Dialect> dialects_;  // longest prefix first

@@ -41,14 +41,14 @@ Dialect speaking(std::string prefix, std::string accent) {
 
 Router sample() {
   Router router;
-  router.add({{"GET", "/v1/jobs/{id}", echo("job"), "", false},
-              {"POST", "/v1/jobs/{id}/complete", echo("complete"), "", false},
-              {"GET", "/v1/jobs/stats", echo("stats"), "", false},
-              {"GET", "/v1/files/{rest...}", echo("file"), "", false},
-              {"GET", "/v1/model/", echo("models"), "", false},
-              {"DELETE", "/v1/jobs/{id}", echo("delete"), "", false}},
+  router.add({{"GET", "/v1/jobs/{id}", echo("job"), ""},
+              {"POST", "/v1/jobs/{id}/complete", echo("complete"), ""},
+              {"GET", "/v1/jobs/stats", echo("stats"), ""},
+              {"GET", "/v1/files/{rest...}", echo("file"), ""},
+              {"GET", "/v1/model/", echo("models"), ""},
+              {"DELETE", "/v1/jobs/{id}", echo("delete"), ""}},
              speaking("/v1/", "one:"));
-  router.add({{"GET", "/v1/worlds/{w}", echo("world"), "", false}},
+  router.add({{"GET", "/v1/worlds/{w}", echo("world"), ""}},
              std::vector<Dialect>{speaking("/v1/worlds", "two:"), speaking("/web", "three:")});
   return router;
 }

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "faces/entities/http/client_secret.h"
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -129,6 +130,7 @@ wire::Dialect Face::dialect() const {
     if (!allow.empty()) response.headers.emplace_back("Allow", allow);
     return response;
   };
+  dialect.errors = {.shape = &http::kProblem, .media = http::kProblemJson, .tag = "entities"};
   if (!options_.cors) return dialect;
   dialect.cors = [origins = options_.cors_origins](std::string_view origin) {
     wire::Cors cors;

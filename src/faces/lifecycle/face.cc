@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "faces/lifecycle/http/answers.h"
+#include "faces/lifecycle/http/shapes.h"
 
 namespace pawl::lifecycle {
 
@@ -14,62 +15,68 @@ using wire::Response;
 
 constinit const Face::Row Face::kRows[] = {
     {"GET", "/workflows", &Face::index,
-     "Lists the workflow types with their phases, edges, writable fields and counts by phase."},
+     "Lists the workflow types with their phases, edges, writable fields and counts by phase.",
+     &http::kIndex},
     {"GET", "/workflows/{type}", &Face::list,
-     "Lists instances of a type. Filters: phase, active, match.FIELD, updated_after. Paging: "
-     "limit, "
-     "offset, cursor. With stream=true it watches (WebSocket or text/event-stream)."},
+     "Lists instances of a type; match.FIELD=VALUE filters by a field. With stream=true it watches "
+     "(WebSocket or text/event-stream).",
+     &http::kList},
     {"GET", "/workflows/{type}/{id}", &Face::get,
-     "Shows the state of an instance. ETag is its revision."},
+     "Shows the state of an instance. ETag is its revision.", &http::kGet},
     {"GET", "/workflows/{type}/{id}/history", &Face::history,
-     "Lists every phase change of an instance, with source, note and caller."},
+     "Lists every phase change of an instance, with source, note and caller.", &http::kHistory},
     {"GET", "/workflows/{type}/{id}/children", &Face::children,
-     "Lists the instances of any type whose parent this is."},
+     "Lists the instances of any type whose parent this is.", &http::kChildren},
     {"POST", "/workflows/{type}/{id}/state", &Face::patch,
-     "Sets operator_writable fields: all of them, or none if one is refused."},
+     "Sets operator_writable fields: all of them, or none if one is refused.", &http::kPatch},
     {"POST", "/workflows/{type}/{id}/transition", &Face::transition,
-     "Moves an instance along a declared edge: {\"phase\", \"note\"}."},
-    {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "Lists the definitions of all types."},
-    {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "Shows the definition of a type."},
+     "Moves an instance along a declared edge: {\"phase\", \"note\"}.", &http::kTransitionOp},
+    {"GET", "/pawl/v1/lifecycle/types", &Face::list_types, "Lists the definitions of all types.",
+     &http::kListTypes},
+    {"GET", "/pawl/v1/lifecycle/types/{type}", &Face::get_type, "Shows the definition of a type.",
+     &http::kGetType},
     {"PUT", "/pawl/v1/lifecycle/types/{type}", &Face::put_type,
-     "Registers a type that is sent as data."},
+     "Registers a type that is sent as data.", &http::kPutType},
     {"GET", "/pawl/v1/lifecycle/instances/{type}", &Face::list_instances,
-     "Lists instances like /workflows/{type}, each with its id, phase, revision and times."},
+     "Lists instances like /workflows/{type}, each with its id, phase, revision and times.",
+     &http::kListInstances},
     {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::create,
-     "Creates an instance. The body holds its fields."},
+     "Creates an instance. The body holds its fields.", &http::kCreate},
     {"PUT", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::replace,
-     "Replaces the state of an instance if If-Match is its newest revision."},
+     "Replaces the state of an instance if If-Match is its newest revision.", &http::kReplace},
     {"DELETE", "/pawl/v1/lifecycle/instances/{type}/{id}", &Face::remove,
-     "Removes an instance; its history stays."},
+     "Removes an instance; its history stays.", &http::kRemove},
     {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/transition", &Face::transition_as,
      "Moves an instance along a declared edge, with source=framework, rule, operator or "
-     "component."},
+     "component.",
+     &http::kTransitionAs},
     {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/complete", &Face::complete,
-     "Ends an instance in a terminal phase: {\"target\"}."},
+     "Ends an instance in a terminal phase: {\"target\"}.", &http::kCompleteOp},
     {"POST", "/pawl/v1/lifecycle/instances/{type}/{id}/fail", &Face::fail_instance,
-     "Moves an instance to 'failed': {\"reason\"}."},
+     "Moves an instance to 'failed': {\"reason\"}.", &http::kFailOp},
     {"GET", "/pawl/v1/lifecycle/lookup/{id}", &Face::lookup,
-     "Finds the instance with this id, of any type."},
+     "Finds the instance with this id, of any type.", &http::kLookup},
     {"GET", "/pawl/v1/lifecycle/ancestors/{id}", &Face::ancestors,
-     "Lists the ancestors of an instance: parent first, root last."},
+     "Lists the ancestors of an instance: parent first, root last.", &http::kAncestors},
     {"GET", "/pawl/v1/lifecycle/children", &Face::children_of,
-     "Lists the instances of any type that have no parent, each with its type."},
+     "Lists the instances of any type that have no parent, each with its type.", &http::kRoots},
     {"GET", "/pawl/v1/lifecycle/children/{id}", &Face::children_of,
-     "Lists the instances of any type whose parent this is, each with its type."},
+     "Lists the instances of any type whose parent this is, each with its type.",
+     &http::kChildrenOf},
     {"GET", "/pawl/v1/lifecycle/rules", &Face::list_rules,
-     "Lists all rules and how often each has fired."},
+     "Lists all rules and how often each has fired.", &http::kListRules},
     {"GET", "/pawl/v1/lifecycle/rules/{name}", &Face::get_rule,
-     "Shows a rule and how often it has fired."},
+     "Shows a rule and how often it has fired.", &http::kGetRule},
     {"PUT", "/pawl/v1/lifecycle/rules/{name}", &Face::put_rule,
-     "Stores a rule: {\"workflow\", \"on\", \"when\", \"then\"}."},
+     "Stores a rule: {\"workflow\", \"on\", \"when\", \"then\"}.", &http::kPutRule},
     {"DELETE", "/pawl/v1/lifecycle/rules/{name}", &Face::remove_rule,
-     "Removes a rule and its timer."},
+     "Removes a rule and its timer.", &http::kRemoveRule},
     {"POST", "/pawl/v1/lifecycle/rules/{name}/run", &Face::run_rule,
-     "Runs a rule now for one instance: {\"entity_id\", \"message\"}."},
+     "Runs a rule now for one instance: {\"entity_id\", \"message\"}.", &http::kRunRuleOp},
     {"POST", "/pawl/v1/lifecycle/actions", &Face::action,
-     "Runs one rule action now: {\"entity_id\", \"action\", \"message\"}."},
+     "Runs one rule action now: {\"entity_id\", \"action\", \"message\"}.", &http::kAction},
     {"POST", "/pawl/v1/lifecycle/substitute", &Face::substitute,
-     "Resolves the variables of a text: {\"entity_id\", \"text\"}."},
+     "Resolves the variables of a text: {\"entity_id\", \"text\"}.", &http::kSubstituteOp},
 };
 
 namespace {
@@ -151,32 +158,35 @@ void Face::head(Request&, Respond& respond) { respond(only("GET")); }
 
 std::vector<wire::Route> Face::routes() {
   std::vector<wire::Route> out;
-  auto add = [&](std::string_view method, std::string pattern, Handle handle,
-                 std::string_view doc) {
+  auto add = [&](std::string_view method, std::string pattern, Handle handle, std::string_view doc,
+                 const wire::Operation* operation) {
     auto handler = [this, handle](Request request, Respond respond) {
       if (auto redirect = redirect_to_clean_path(request)) return respond(*std::move(redirect));
       (this->*handle)(request, respond);
     };
-    out.push_back({std::string(method), std::move(pattern), std::move(handler), std::string(doc)});
+    out.push_back(
+        {std::string(method), std::move(pattern), std::move(handler), std::string(doc), operation});
     // Reads of more than one instance scan rows.
     const auto* many = std::find(std::begin(kScans), std::end(kScans), handle);
     out.back().slow = many != std::end(kScans);
   };
   for (const Row& row : kRows) {
     std::string pattern(row.pattern);
-    add(row.method, pattern, row.handle, row.doc);
+    add(row.method, pattern, row.handle, row.doc, row.operation);
     if (!pattern.starts_with("/workflows")) continue;
     // One slash at the end of a path is accepted.
-    add(row.method, pattern + "/", row.handle, "");
+    add(row.method, pattern + "/", row.handle, "", nullptr);
     if (row.method != "GET") continue;
     for (const std::string& either : {pattern, pattern + "/"})
-      add("HEAD", either, &Face::head, "");
+      add("HEAD", either, &Face::head, "", nullptr);
   }
   return out;
 }
 
 std::vector<wire::Dialect> Face::dialects() const {
-  return {{"/workflows", refuse_unrouted, {}}, {"/pawl/v1/lifecycle", refuse_unrouted, {}}};
+  const wire::ErrorForm errors{.shape = &http::kError, .tag = "lifecycle"};
+  return {{"/workflows", refuse_unrouted, {}, errors},
+          {"/pawl/v1/lifecycle", refuse_unrouted, {}, errors}};
 }
 
 }  // namespace pawl::lifecycle

@@ -30,6 +30,7 @@ class Face {
     std::string_view method, pattern;
     Handle handle;
     std::string_view doc;
+    const wire::Operation* operation;
   };
   static const Row kRows[28];
   static const Handle kScans[9];  // handlers that read more than one instance

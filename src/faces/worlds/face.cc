@@ -1,5 +1,7 @@
 #include "faces/worlds/face.h"
 
+#include "faces/worlds/http/operations.h"
+
 namespace pawl::worlds {
 
 std::vector<wire::Dialect> Face::dialects() const {
@@ -16,6 +18,7 @@ std::vector<wire::Dialect> Face::dialects() const {
       }
       return response;
     };
+    dialect.errors = {.shape = &http::kError, .tag = "worlds"};
     out.push_back(std::move(dialect));
   }
   return out;

@@ -20,7 +20,7 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 wire::Route route(std::string method, std::string pattern, bool open = false) {
-  return {std::move(method), std::move(pattern), {}, "", open};
+  return {std::move(method), std::move(pattern), {}, "", nullptr, open};
 }
 
 Result<Permission> needs(wire::Route row, std::string_view context_path = "/api") {

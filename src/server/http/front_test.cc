@@ -40,11 +40,11 @@ class FrontTest : public ::testing::Test {
       return wire::Cors{"*",  "GET, POST, OPTIONS", "Accept, Authorization, Content-Type", 300, 200,
                         false};
     };
-    router_.add({{"GET", "/v1/hello/{name}", hello, "", false},
-                 {"GET", "/v1/open/{name}", hello, "", true},
-                 {"GET", "/v1/broken", broken, "", true},
-                 {"GET", "/v1/ticketed", ticketed, "", true},
-                 {"GET", "/v1/thrower", thrower, "", true}},
+    router_.add({{"GET", "/v1/hello/{name}", hello, ""},
+                 wire::open({"GET", "/v1/open/{name}", hello, ""}),
+                 wire::open({"GET", "/v1/broken", broken, ""}),
+                 wire::open({"GET", "/v1/ticketed", ticketed, ""}),
+                 wire::open({"GET", "/v1/thrower", thrower, ""})},
                 open);
     wire::Dialect echoed{"/api/", {}};
     echoed.cors = [](std::string_view origin) {
@@ -55,8 +55,9 @@ class FrontTest : public ::testing::Test {
                         204,
                         true};
     };
-    router_.add({{"GET", "/api/hello/{name}", hello, "", false}}, echoed);
-    router_.add({{"GET", "/workflows/{name}", hello, "", true}}, wire::Dialect{"/workflows", {}});
+    router_.add({{"GET", "/api/hello/{name}", hello, ""}}, echoed);
+    router_.add({wire::open({"GET", "/workflows/{name}", hello, ""})},
+                wire::Dialect{"/workflows", {}});
   }
   void TearDown() override {
     if (server_) server_->stop(500);

@@ -44,13 +44,13 @@ class LimitsTest : public ::testing::Test {
                             return wire::text_response(wire::code_status(error.code).http,
                                                        error.reason);
                           }};
-    router_.add({{"GET", "/v1/hello", hello, "", false},
-                 {"POST", "/v1/hello", hello, "", false},
-                 {"GET", "/v1/open", hello, "", true},
-                 {"POST", "/v1/jobs/poll", hello, "", false},
-                 {"GET", "/v1/slow", slow, "", true},
-                 {"POST", "/v1/wait", wait, "", false},
-                 {"GET", "/v1/stream", stream, "", false}},
+    router_.add({{"GET", "/v1/hello", hello, ""},
+                 {"POST", "/v1/hello", hello, ""},
+                 wire::open({"GET", "/v1/open", hello, ""}),
+                 {"POST", "/v1/jobs/poll", hello, ""},
+                 wire::open({"GET", "/v1/slow", slow, ""}),
+                 {"POST", "/v1/wait", wait, ""},
+                 {"GET", "/v1/stream", stream, ""}},
                 dialect);
   }
   void TearDown() override {

@@ -7,6 +7,24 @@
 namespace pawl::server {
 namespace {
 
+constexpr wire::RequestShape kChecksQuery{
+    "", {wire::row::text("verbose", "With any value: name each part.").example(R"("1")")}};
+constexpr wire::Operation kLive{
+    .id = "getLiveness",
+    .replies = {{200, "The process runs.", wire::Kind::octets, wire::kPlainText}}};
+constexpr wire::Operation checking(std::string_view id) {
+  return {.id = id,
+          .query = &kChecksQuery,
+          .replies = {{200, "Yes.", wire::Kind::octets, wire::kPlainText},
+                      {503, "Not yet, or not any more.", wire::Kind::octets, wire::kPlainText}}};
+}
+constexpr wire::Operation kReady = checking("getReadiness");
+constexpr wire::Operation kStarted = checking("getStartup");
+constexpr wire::Operation kMetricsPage{
+    .id = "getMetrics",
+    .replies = {{200, "The metrics.", wire::Kind::octets, wire::kPlainText},
+                {401, "A bearer token is required.", wire::Kind::octets, wire::kPlainText}}};
+
 wire::Response answer_checks(const std::vector<AdminCheck>& checks, std::string_view good,
                              bool verbose) {
   std::string lines;
@@ -27,7 +45,7 @@ wire::Response answer_checks(const std::vector<AdminCheck>& checks, std::string_
 wire::Handler checks_handler(std::vector<AdminCheck> checks, std::string good) {
   return [checks = std::move(checks), good = std::move(good)](wire::Request request,
                                                               wire::Respond respond) {
-    respond(answer_checks(checks, good, request.query_param("verbose").has_value()));
+    respond(answer_checks(checks, good, request.query_param(kChecksQuery["verbose"]).has_value()));
   };
 }
 
@@ -60,12 +78,12 @@ std::vector<wire::Route> admin_routes(const Metrics& metrics, AdminOptions optio
     respond(std::move(response));
   };
   return {
-      {"GET", "/livez", alive, "Answers 'ok' while the process runs.", true},
-      {"GET", "/readyz", checks_handler(std::move(options.ready), "ready"),
-       "200 when every part can serve, else 503; ?verbose names the parts.", true},
-      {"GET", "/startupz", checks_handler(std::move(options.started), "started"),
-       "200 once start-up is over, else 503.", true},
-      {"GET", "/metrics", page, "All metrics, as Prometheus text."},
+      wire::open({"GET", "/livez", alive, "Answers 'ok' while the process runs.", &kLive}),
+      wire::open({"GET", "/readyz", checks_handler(std::move(options.ready), "ready"),
+                  "200 when every part can serve, else 503; ?verbose names the parts.", &kReady}),
+      wire::open({"GET", "/startupz", checks_handler(std::move(options.started), "started"),
+                  "200 once start-up is over, else 503.", &kStarted}),
+      {"GET", "/metrics", page, "All metrics, as Prometheus text.", &kMetricsPage},
   };
 }
 

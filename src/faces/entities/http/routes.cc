@@ -32,17 +32,17 @@ Result<int32_t> HttpExchange::version(size_t i) const {
   return v;
 }
 
-Result<int64_t> HttpExchange::number(std::string_view name, int64_t default_value) const {
-  auto text = request.query_param(name);
-  if (!text) return default_value;
+Result<int64_t> HttpExchange::number(const wire::Member& row) const {
+  auto text = request.query_param(row);
+  if (!text) return row.default_integer.value_or(0);
   int64_t v = 0;
   if (!read_number(*text, v))
-    return bad_request(fmt::format("the parameter {} is '{}', not an integer", name, *text));
+    return bad_request(fmt::format("the parameter {} is '{}', not an integer", row.name, *text));
   return v;
 }
 
-Result<std::optional<Time>> HttpExchange::time(std::string_view name) const {
-  auto text = request.query_param(name);
+Result<std::optional<Time>> HttpExchange::time(const wire::Member& row) const {
+  auto text = request.query_param(row);
   if (!text) return std::optional<Time>();
   // An unescaped plus sign of the offset was decoded as a space.
   for (size_t i = 19; i < text->size(); ++i)
@@ -51,14 +51,14 @@ Result<std::optional<Time>> HttpExchange::time(std::string_view name) const {
   if (!time)
     return bad_request(
         fmt::format("the parameter {} is '{}', not an RFC 3339 time such as 2026-11-15T13:32:00Z",
-                    name, *text));
+                    row.name, *text));
   return std::optional(*time);
 }
 
 Result<AsOf> HttpExchange::as_of() const {
   AsOf as_of;
-  TRY(as_of.time, time("pointInTime"));
-  if (auto tx = request.query_param("transactionId")) {
+  TRY(as_of.time, time(http::kAsOfQuery["pointInTime"]));
+  if (auto tx = request.query_param(http::kAsOfQuery["transactionId"])) {
     if (!is_uuid(*tx)) return bad_request(fmt::format("the transactionId '{}' is not a UUID", *tx));
     if (as_of.time) return bad_request("give pointInTime or transactionId, not both");
     as_of.tx = *tx;
@@ -115,19 +115,20 @@ Item item_of(Item::Op op, json::Value value) {
 }
 
 void RouteTable::add(std::string method, std::string pattern, SyncHandler handle, std::string doc,
-                     bool open) {
+                     const wire::Operation& operation, bool open) {
   auto run = [face = &face_, handle = std::move(handle)](wire::Request request,
                                                          wire::Respond respond) {
     HttpExchange http(*face, std::move(request), std::move(respond));
     auto may = http.may_join();
     http.reply(may ? handle(http) : fail(std::move(may.error())));
   };
-  out_.push_back(
-      {std::move(method), face_.options().prefix + pattern, std::move(run), std::move(doc), open});
+  out_.push_back({std::move(method), face_.options().prefix + pattern, std::move(run),
+                  std::move(doc), &operation, open});
 }
 
 void RouteTable::add_async(std::string method, std::string pattern, AsyncHandler handle,
-                           std::string doc, bool open, bool root) {
+                           std::string doc, const wire::Operation& operation, bool open,
+                           bool root) {
   auto run = [face = &face_, handle = std::move(handle)](wire::Request request,
                                                          wire::Respond respond) {
     auto http = std::make_shared<HttpExchange>(*face, std::move(request), std::move(respond));
@@ -136,7 +137,7 @@ void RouteTable::add_async(std::string method, std::string pattern, AsyncHandler
     if (!begun) http->refuse(begun.error());
   };
   out_.push_back({std::move(method), root ? pattern : face_.options().prefix + pattern,
-                  std::move(run), std::move(doc), open});
+                  std::move(run), std::move(doc), &operation, open});
 }
 
 }  // namespace pawl::entities

@@ -6,6 +6,7 @@
 
 #include "faces/entities/face.h"
 #include "faces/entities/http/problem.h"
+#include "faces/entities/http/shapes.h"
 #include "faces/entities/store/store.h"
 #include "wire/body_reader.h"
 
@@ -58,8 +59,8 @@ class HttpExchange {
   // The arguments of the request. Each fails with BAD_REQUEST when it is malformed.
   Result<std::string> uuid(size_t i) const;
   Result<int32_t> version(size_t i) const;
-  Result<int64_t> number(std::string_view name, int64_t default_value) const;
-  Result<std::optional<Time>> time(std::string_view name) const;
+  Result<int64_t> number(const wire::Member& row) const;  // of the query, with the row's default
+  Result<std::optional<Time>> time(const wire::Member& row) const;
   Result<AsOf> as_of() const;
   Result<json::Value> body() const;              // as any JSON value
   Result<wire::BodyReader> body_object() const;  // as a JSON object
@@ -88,10 +89,10 @@ class RouteTable {
  public:
   RouteTable(Face& face, std::vector<wire::Route>& out) : face_(face), out_(out) {}
   void add(std::string method, std::string pattern, SyncHandler handle, std::string doc,
-           bool open = false);
+           const wire::Operation& operation, bool open = false);
   // `open`: no authentication. `root`: the pattern is used without the prefix of the face.
   void add_async(std::string method, std::string pattern, AsyncHandler handle, std::string doc,
-                 bool open = false, bool root = false);
+                 const wire::Operation& operation, bool open = false, bool root = false);
   // The route that was added last reads many rows or computes for long (see wire::Route).
   void slow() { out_.back().slow = true; }
   Face& face() { return face_; }

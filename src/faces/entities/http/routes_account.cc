@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/hash.h"
 #include "base/log.h"
 #include "faces/entities/http/client_secret.h"
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -81,23 +80,37 @@ Result<Bytes> not_implemented(HttpExchange& http) {
 }
 
 // Paths that the API declares and that this server, like the original, does not implement.
-struct DeclaredPath {
-  std::string_view path;
-  std::array<std::string_view, 4> methods;  // empty ones are skipped
+struct DeclaredRoute {
+  std::string_view method, path;
+  wire::Operation operation;
 };
-constexpr DeclaredPath kDeclared[] = {
-    {"/clients", {"GET", "POST"}},
-    {"/clients/{id}", {"DELETE"}},
-    {"/clients/{id}/secret", {"PUT"}},
-    {"/account/subscriptions", {"GET"}},
-    {"/admin/trace-sampler", {"POST"}},
-    {"/oauth/oidc/providers", {"GET", "POST"}},
-    {"/oauth/oidc/providers/reload", {"POST"}},
-    {"/oauth/oidc/providers/{id}", {"PATCH", "DELETE"}},
-    {"/oauth/oidc/providers/{id}/invalidate", {"POST"}},
-    {"/oauth/oidc/providers/{id}/reactivate", {"POST"}},
-    {"/sql/schema/{rest...}", {"GET", "POST", "PUT", "DELETE"}},
-    {"/platform-api/stream-data/{rest...}", {"GET", "POST", "PUT", "DELETE"}},
+constexpr wire::Operation declared(std::string_view id) {
+  return {.id = id,
+          .replies = {
+              {501, "Declared by the API, not implemented.", http::kProblem, http::kProblemJson}}};
+}
+constexpr DeclaredRoute kDeclared[] = {
+    {"GET", "/clients", declared("listClients")},
+    {"POST", "/clients", declared("createClient")},
+    {"DELETE", "/clients/{id}", declared("deleteClient")},
+    {"PUT", "/clients/{id}/secret", declared("setClientSecret")},
+    {"GET", "/account/subscriptions", declared("listSubscriptions")},
+    {"POST", "/admin/trace-sampler", declared("setTraceSampler")},
+    {"GET", "/oauth/oidc/providers", declared("listOidcProviders")},
+    {"POST", "/oauth/oidc/providers", declared("createOidcProvider")},
+    {"POST", "/oauth/oidc/providers/reload", declared("reloadOidcProviders")},
+    {"PATCH", "/oauth/oidc/providers/{id}", declared("updateOidcProvider")},
+    {"DELETE", "/oauth/oidc/providers/{id}", declared("deleteOidcProvider")},
+    {"POST", "/oauth/oidc/providers/{id}/invalidate", declared("invalidateOidcProvider")},
+    {"POST", "/oauth/oidc/providers/{id}/reactivate", declared("reactivateOidcProvider")},
+    {"GET", "/sql/schema/{rest...}", declared("getSqlSchema")},
+    {"POST", "/sql/schema/{rest...}", declared("postSqlSchema")},
+    {"PUT", "/sql/schema/{rest...}", declared("putSqlSchema")},
+    {"DELETE", "/sql/schema/{rest...}", declared("deleteSqlSchema")},
+    {"GET", "/platform-api/stream-data/{rest...}", declared("getStreamData")},
+    {"POST", "/platform-api/stream-data/{rest...}", declared("postStreamData")},
+    {"PUT", "/platform-api/stream-data/{rest...}", declared("putStreamData")},
+    {"DELETE", "/platform-api/stream-data/{rest...}", declared("deleteStreamData")},
 };
 
 std::string_view level_now() {
@@ -116,7 +129,7 @@ Result<Bytes> get_trace_sampler(HttpExchange&) {
 
 Result<Bytes> set_log_level(HttpExchange& http) {
   TRY(wire::BodyReader body, http.body_object());
-  TRY(std::string given, body.text("level"));
+  TRY(std::string given, body.text(http::kLevel["level"]));
   auto level = parse_level(given);
   if (!level)
     return bad_request(fmt::format("'level' is '{}'; use debug, info, warn, error or off", given));
@@ -178,15 +191,15 @@ void store_client(const HttpExchangePtr& http, json::Value client, int status) {
 Result<void> new_client(const HttpExchangePtr& http) {
   TRY_OK(http->issues_tokens());
   TRY(wire::BodyReader body, http->body_object());
-  std::string tenant(body.value().string_or("tenantId", http->tenant()));
+  std::string tenant(body.value().string_or(http::kNewClient["tenantId"], http->tenant()));
   // The operator may create the first client of another tenant.
   if (tenant != http->tenant() && !http->is_operator())
     return fail(Code::denied, "FORBIDDEN", "clients can be made for your own tenant only");
-  TRY(std::string user, body.text("userId"));
+  TRY(std::string user, body.text(http::kNewClient["userId"]));
   if (user.empty()) return bad_request("'userId' is required");
   if (user.size() > kNameBytes || tenant.size() > kNameBytes)
     return bad_request(fmt::format("'userId' and 'tenantId' have at most {} bytes", kNameBytes));
-  TRY(std::string roles, join_roles(body.value().find("roles")));
+  TRY(std::string roles, join_roles(body.value().find(http::kNewClient["roles"])));
   std::string id = random_uuid(http->face.options().keys);
   json::Value client =
       json::object({{"clientId", id}, {"tenantId", tenant}, {"userId", user}, {"roles", roles}});
@@ -225,23 +238,25 @@ Result<void> delete_client_route(const HttpExchangePtr& http) {
 void add_account_routes(RouteTable& routes) {
   routes.add(
       "GET", "/health", [](HttpExchange&) -> Result<Bytes> { return Bytes(R"({"status":"UP"})"); },
-      "Whether the server is up.", true);
-  routes.add("GET", "/account", account, "The account of the caller.");
-  routes.add("GET", "/admin/log-level", get_log_level, "The log level of the server.");
+      "Whether the server is up.", http::kHealth, true);
+  routes.add("GET", "/account", account, "The account of the caller.", http::kAccount);
+  routes.add("GET", "/admin/log-level", get_log_level, "The log level of the server.",
+             http::kGetLevel);
   routes.add("POST", "/admin/log-level", set_log_level,
-             "Sets the log level until the server is restarted.");
-  routes.add("GET", "/admin/trace-sampler", get_trace_sampler, "Which traces are exported: none.");
-  routes.add_async("GET", "/account/m2m", list_clients, "The machine clients of the tenant.");
+             "Sets the log level until the server is restarted.", http::kSetLogLevel);
+  routes.add("GET", "/admin/trace-sampler", get_trace_sampler, "Which traces are exported: none.",
+             http::kGetSampler);
+  routes.add_async("GET", "/account/m2m", list_clients, "The machine clients of the tenant.",
+                   http::kListClients);
   routes.add_async("POST", "/account/m2m", new_client,
-                   "Creates a machine client; its secret is shown once.");
-  routes.add_async("DELETE", "/account/m2m/{id}", delete_client_route, "Deletes a machine client.");
+                   "Creates a machine client; its secret is shown once.", http::kNewClientOp);
+  routes.add_async("DELETE", "/account/m2m/{id}", delete_client_route, "Deletes a machine client.",
+                   http::kDeleteClient);
   routes.add_async("POST", "/account/m2m/{id}/secret/reset", reset_secret,
-                   "Gives a machine client a new secret.");
-  for (const DeclaredPath& row : kDeclared)
-    for (std::string_view method : row.methods)
-      if (!method.empty())
-        routes.add(std::string(method), std::string(row.path), not_implemented,
-                   "Declared, not implemented: answers 501.");
+                   "Gives a machine client a new secret.", http::kResetSecret);
+  for (const DeclaredRoute& row : kDeclared)
+    routes.add(std::string(row.method), std::string(row.path), not_implemented,
+               "Declared, not implemented: answers 501.", row.operation);
 }
 
 }  // namespace pawl::entities

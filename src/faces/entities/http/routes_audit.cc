@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -69,22 +70,22 @@ struct Filter {
 
 Result<Filter> filter_of(HttpExchange& http) {
   Filter f;
-  std::vector<std::string> kinds = http.request.query_params("eventType");
+  std::vector<std::string> kinds = http.request.query_params(http::kAuditQuery["eventType"]);
   if (!kinds.empty()) f.changes = f.machine = false;
   // There are no events of any other type, so such a filter finds none.
   for (const std::string& kind : kinds) {
     f.changes = f.changes || kind == "EntityChange";
     f.machine = f.machine || kind == "StateMachine";
   }
-  f.severity = http.request.query_param("severity").value_or("");
-  f.tx = http.request.query_param("transactionId").value_or("");
+  f.severity = http.request.query_param(http::kAuditQuery["severity"]).value_or("");
+  f.tx = http.request.query_param(http::kAuditQuery["transactionId"]).value_or("");
   if (!f.tx.empty() && !is_uuid(f.tx))
     return bad_request(fmt::format("the transactionId '{}' is not a UUID", f.tx));
-  TRY(f.from, http.time("fromUtcTime"));
-  TRY(f.to, http.time("toUtcTime"));
-  TRY(f.limit, http.number("limit", 20));
+  TRY(f.from, http.time(http::kAuditQuery["fromUtcTime"]));
+  TRY(f.to, http.time(http::kAuditQuery["toUtcTime"]));
+  TRY(f.limit, http.number(http::kAuditQuery["limit"]));
   // A cursor that this server did not make is the first page, as in the original.
-  f.cursor = std::max<int64_t>(0, http.number("cursor", 0).value_or(0));
+  f.cursor = std::max<int64_t>(0, http.number(http::kAuditQuery["cursor"]).value_or(0));
   if (f.limit < 1)
     return bad_request(fmt::format("limit is {}; it must be from 1 to 1000", f.limit));
   f.limit = std::min<int64_t>(f.limit, 1000);
@@ -171,10 +172,10 @@ Result<void> finished(const HttpExchangePtr& http) {
 
 void add_audit_routes(RouteTable& routes) {
   routes.add_async("GET", "/audit/entity/{id}", events,
-                   "The audit trail of an entity, newest event first.");
+                   "The audit trail of an entity, newest event first.", http::kGetAudit);
   routes.slow();
   routes.add_async("GET", "/audit/entity/{id}/workflow/{tx}/finished", finished,
-                   "The last event of the state machine in a transaction.");
+                   "The last event of the state machine in a transaction.", http::kGetFinished);
   routes.slow();
 }
 

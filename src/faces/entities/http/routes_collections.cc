@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "faces/entities/model/xml.h"
 #include "json/text.h"
@@ -11,9 +12,10 @@ namespace pawl::entities {
 namespace {
 
 Result<size_t> window(const HttpExchange& http) {
-  if (http.request.query_param("transactionWindow") && http.request.has_header("X-Tx-Token"))
+  if (http.request.query_param(http::kWindowQuery["transactionWindow"]) &&
+      http.request.has_header("X-Tx-Token"))
     return fail(window_in_joined_transaction());
-  TRY(int64_t n, http.number("transactionWindow", kDefaultWindow));
+  TRY(int64_t n, http.number(http::kWindowQuery["transactionWindow"]));
   if (n < 1 || n > static_cast<int64_t>(kMaxWindow))
     return bad_request(
         fmt::format("transactionWindow is {}; it must be from 1 to {}", n, kMaxWindow));
@@ -50,7 +52,7 @@ Result<void> create(const HttpExchangePtr& http) {
 
 // The payload of an item is the document as a string.
 Result<json::Value> payload(const json::Value& item, std::string_view format) {
-  const json::Value* text = item.find("payload");
+  const json::Value* text = item.find(http::kNewItem["payload"]);
   if (!text || !text->is_string())
     return bad_request("each item needs a 'payload' that is a string holding the document");
   if (format == "XML") return parse_xml(text->string());
@@ -74,11 +76,11 @@ Result<void> read_model(const json::Value& from, Item& item) {
     return bad_request("the 'model' of an item must have a 'name' and a 'version' of 32 bits");
   };
   if (!from.is_object() && !from.is_null()) return bad_request("each item must be an object");
-  const json::Value* model = from.find("model");
+  const json::Value* model = from.find(http::kNewItem["model"]);
   if (model && !model->is_null()) {
     if (!model->is_object()) return wrong();
-    item.model = model->string_or("name");
-    const json::Value* version = model->find("version");
+    item.model = model->string_or(http::kModelKey["name"]);
+    const json::Value* version = model->find(http::kModelKey["version"]);
     auto number = version && !version->is_null() ? version->as_int64() : int64_t{0};
     if (!number || *number < INT32_MIN || *number > INT32_MAX) return wrong();
     item.version = static_cast<int32_t>(*number);
@@ -115,14 +117,14 @@ Result<void> update_collection(const HttpExchangePtr& http) {
   if (given.empty()) return bad_request("the collection is empty");
   std::vector<Item> items;
   for (const json::Value& g : given) {
-    std::string id(g.string_or("id"));
+    std::string id(g.string_or(http::kUpdateItem["id"]));
     if (id.empty()) return bad_request("each item needs an 'id'");
     if (!is_uuid(id)) return fail(entity_not_found(id));
     TRY(json::Value value, payload(g, "JSON"));
     Item item = item_of(Item::update, std::move(value));
     item.id = id;
-    item.transition = g.string_or("transition");
-    item.if_match = g.string_or("ifMatch");
+    item.transition = g.string_or(http::kUpdateItem["transition"]);
+    item.if_match = g.string_or(http::kUpdateItem["ifMatch"]);
     items.push_back(std::move(item));
   }
   http->service().write_chunks(http->context(), std::move(items),
@@ -134,10 +136,12 @@ Result<void> update_collection(const HttpExchangePtr& http) {
 
 void add_collection_routes(RouteTable& routes) {
   routes.add_async("POST", "/entity/{format}/{name}/{version}", create,
-                   "Creates one entity, or those of an array in chunks of transactionWindow.");
+                   "Creates one entity, or those of an array in chunks of transactionWindow.",
+                   http::kCreate);
   routes.add_async("POST", "/entity/{format}", create_collection,
-                   "Creates entities of several models.");
-  routes.add_async("PUT", "/entity/{format}", update_collection, "Updates several entities.");
+                   "Creates entities of several models.", http::kCreateCollection);
+  routes.add_async("PUT", "/entity/{format}", update_collection, "Updates several entities.",
+                   http::kUpdateCollection);
 }
 
 }  // namespace pawl::entities

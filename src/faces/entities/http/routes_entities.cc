@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -15,7 +16,7 @@ constexpr size_t kMaxInlineDepth = 2000;
 
 // The transaction id in If-Match, bare or quoted as an entity tag.
 std::string if_match(const HttpExchange& http) {
-  std::string_view tag = http.request.header("If-Match");
+  std::string_view tag = http.request.header(http::kUpdateHeaders["If-Match"]);
   if (tag.starts_with("W/")) tag.remove_prefix(2);
   if (tag.size() > 1 && tag.front() == '"' && tag.back() == '"')
     tag = tag.substr(1, tag.size() - 2);
@@ -77,13 +78,13 @@ Result<void> delete_one(const HttpExchangePtr& http) {
 Result<void> delete_all(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(1));
   // The time is not used, but a malformed one must not delete anything.
-  TRY_OK(http->time("pointInTime"));
+  TRY_OK(http->time(http::kAtQuery["pointInTime"]));
   std::optional<json::Value> condition;
   if (!http->request.body.empty()) {
     TRY(condition, http->body());
     TRY_OK(http->service().condition(http->tenant(), http->param(0), version, *condition, true));
   }
-  bool verbose = http->request.query_param("verbose").value_or("") == "true";
+  bool verbose = http->request.query_param(http::kDeleteQuery["verbose"]).value_or("") == "true";
   http->service().remove_all(http->context(), http->param(0), version,
                              {std::move(condition), verbose}, reply_to(http));
   return {};
@@ -103,7 +104,7 @@ Result<Bytes> show_changes(const History& history, const std::optional<Time>& at
 
 Result<void> changes(const HttpExchangePtr& http) {
   TRY(std::string id, http->uuid(0));
-  TRY(std::optional<Time> at, http->time("pointInTime"));
+  TRY(std::optional<Time> at, http->time(http::kAtQuery["pointInTime"]));
   http->service().history(http->context(), id, at, [http, at](Result<History> history) {
     if (!history) return http->refuse(history.error());
     http->reply(show_changes(*history, at));
@@ -129,7 +130,7 @@ Result<void> transitions(const HttpExchangePtr& http) {
 
 // Older paths with ?entityClass=Name.Version&entityId=...
 Result<std::string> asked_entity(HttpExchange& http) {
-  std::string id = http.request.query_param("entityId").value_or("");
+  std::string id = http.request.query_param(http::kEntityQuery["entityId"]).value_or("");
   if (!is_uuid(id))
     return bad_request(fmt::format("the parameter entityId is '{}', not a UUID", id));
   return id;
@@ -139,7 +140,7 @@ Result<void> launch_transition(const HttpExchangePtr& http) {
   Command command;
   Item& item = command.items.emplace_back(Item{.op = Item::fire});
   TRY(item.id, asked_entity(*http));
-  item.transition = http->request.query_param("transitionName").value_or("");
+  item.transition = http->request.query_param(http::kLaunchQuery["transitionName"]).value_or("");
   if (item.transition.empty()) return bad_request("the parameter transitionName is required");
   http->service().write(http->context(), std::move(command), reply_to(http));
   return {};
@@ -147,7 +148,8 @@ Result<void> launch_transition(const HttpExchangePtr& http) {
 
 // "name.version". The class only has to be well-formed: the entity knows its own model.
 Result<void> check_class(const HttpExchange& http) {
-  const std::string given = http.request.query_param("entityClass").value_or("");
+  const std::string given =
+      http.request.query_param(http::kEntityQuery["entityClass"]).value_or("");
   const size_t dot = given.rfind('.');
   const char* end = given.data() + given.size();
   int32_t version = 0;
@@ -177,9 +179,9 @@ Result<Bytes> page_of(HttpExchange& http, const Query& query) {
 
 Result<void> list(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(1));
-  TRY(int64_t size, http->number("pageSize", 20));
-  TRY(int64_t page, http->number("pageNumber", 0));
-  TRY(auto at, http->time("pointInTime"));
+  TRY(int64_t size, http->number(http::kListQuery["pageSize"]));
+  TRY(int64_t page, http->number(http::kListQuery["pageNumber"]));
+  TRY(auto at, http->time(http::kAtQuery["pointInTime"]));
   if (size < 0 || size > 10'000)
     return bad_request(fmt::format("pageSize is {}; it must be from 0 to 10000", size));
   if (page < 0 || page > 214'748)
@@ -212,31 +214,35 @@ Result<void> list(const HttpExchangePtr& http) {
 
 void add_entity_routes(RouteTable& routes) {
   routes.add_async("GET", "/entity/{id}", get_one,
-                   "One entity: now, at a pointInTime, or as a transactionId left it.");
-  routes.add_async("DELETE", "/entity/{id}", delete_one, "Deletes one entity; its history stays.");
+                   "One entity: now, at a pointInTime, or as a transactionId left it.",
+                   http::kGetEntity);
+  routes.add_async("DELETE", "/entity/{id}", delete_one, "Deletes one entity; its history stays.",
+                   http::kDeleteEntity);
   routes.add_async("GET", "/entity/{id}/changes", changes,
-                   "The changes of an entity, newest first.");
+                   "The changes of an entity, newest first.", http::kGetChanges);
   routes.slow();
   routes.add_async("GET", "/entity/{id}/transitions", transitions,
-                   "The transitions of the entity's state.");
+                   "The transitions of the entity's state.", http::kGetTransitions);
   routes.add_async("GET", "/platform-api/entity/fetch/transitions", fetch_transitions,
-                   "The transitions of the entity's state.");
+                   "The transitions of the entity's state.", http::kFetchTransitions);
   routes.add_async("PUT", "/platform-api/entity/transition", launch_transition,
-                   "Fires the transition with the document as it is: entityId, transitionName.");
+                   "Fires the transition with the document as it is: entityId, transitionName.",
+                   http::kLaunch);
   routes.add_async("PUT", "/entity/{format}/{id}", changes_one(Item::update),
-                   "Replaces the document and cascades.");
+                   "Replaces the document and cascades.", http::kUpdate);
   routes.add_async("PUT", "/entity/{format}/{id}/{transition}", changes_one(Item::update),
-                   "Replaces the document and fires the transition.");
+                   "Replaces the document and fires the transition.", http::kUpdateAndFire);
   routes.add_async("PATCH", "/entity/{format}/{id}", changes_one(Item::patch),
-                   "Merges a patch (RFC 7386) into the document and cascades.");
+                   "Merges a patch (RFC 7386) into the document and cascades.", http::kPatch);
   routes.add_async("PATCH", "/entity/{format}/{id}/{transition}", changes_one(Item::patch),
-                   "Merges a patch (RFC 7386) and fires the transition.");
+                   "Merges a patch (RFC 7386) and fires the transition.", http::kPatchAndFire);
   routes.add_async("GET", "/entity/{name}/{version}", list,
-                   "The entities of a model by id, in pages.");
+                   "The entities of a model by id, in pages.", http::kListEntities);
   routes.add_async(
       "DELETE", "/entity/{name}/{version}", delete_all,
       "Deletes the entities of a model: all, or those that a condition in the body matches. "
-      "verbose lists them.");
+      "verbose lists them.",
+      http::kDeleteEntities);
 }
 
 }  // namespace pawl::entities

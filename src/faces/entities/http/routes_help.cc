@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 #include "reference_text.h"
@@ -174,9 +175,11 @@ Result<void> all_topics(const HttpExchangePtr& http) {
 
 void add_help_routes(RouteTable& routes) {
   for (bool root : {true, false}) {
-    routes.add_async("GET", "/help", all_topics, "Every help topic.", true, root);
+    routes.add_async("GET", "/help", all_topics, "Every help topic.",
+                     root ? http::kHelp : http::kApiHelp, true, root);
     routes.add_async("GET", "/help/{topic...}", one_topic,
-                     "One help topic, by dots or slashes; .md for its text alone.", true, root);
+                     "One help topic, by dots or slashes; .md for its text alone.",
+                     root ? http::kHelpTopic : http::kApiHelpTopic, true, root);
   }
 }
 

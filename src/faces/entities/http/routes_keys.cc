@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -174,10 +175,10 @@ bool is_kid(std::string_view kid) {
   return !kid.empty() && kid.size() <= kKidBytes && std::all_of(kid.begin(), kid.end(), fine);
 }
 
-Result<std::string> time_member(const wire::MemberReader& body, std::string_view name) {
-  TRY(std::string text, body.text(name));
-  if (body.has(name) && !parse_rfc3339(text))
-    return bad_request(fmt::format("invalid {}: expected an RFC 3339 time", name));
+Result<std::string> time_member(const wire::MemberReader& body, const wire::Member& row) {
+  TRY(std::string text, body.text(row));
+  if (body.has(row) && !parse_rfc3339(text))
+    return bad_request(fmt::format("invalid {}: expected an RFC 3339 time", row.name));
   return text;
 }
 
@@ -194,25 +195,26 @@ Result<void> check_issuers(const json::Value& issuers) {
 Result<json::Value> read_trusted(HttpExchange& http) {
   TRY(wire::BodyReader body, http.body_object());
   const json::Value& given = body.value();
-  std::string kid(given.string_or("keyId", given.string_or("kid")));
+  std::string kid(
+      given.string_or(http::kTrustKey["keyId"], given.string_or(http::kTrustKey["kid"])));
   if (!is_kid(kid))
     return bad_request("invalid keyId: letters, digits, '.', '_' and '-', at most 256 of them");
-  const json::Value* jwk = body.find("jwk");
+  const json::Value* jwk = body.find(http::kTrustKey["jwk"]);
   if (!jwk || !http.face.options().keys.check_jwk(*jwk))
     return bad_request("invalid jwk: an RSA public key of at least 2048 bits with kty, n and e");
-  TRY(std::string from, time_member(body, "validFrom"));
-  TRY(std::string to, time_member(body, "validTo"));
+  TRY(std::string from, time_member(body, http::kTrustKey["validFrom"]));
+  TRY(std::string to, time_member(body, http::kTrustKey["validTo"]));
   // Only the key itself is kept: a document may have members of any size beside it.
   json::Value kept = json::object(
       {{"kty", jwk->string_or("kty")}, {"n", jwk->string_or("n")}, {"e", jwk->string_or("e")}});
-  std::string_view audience = given.string_or("audience");
+  std::string_view audience = given.string_or(http::kTrustKey["audience"]);
   if (audience.size() > kIssuerBytes)
     return bad_request(fmt::format("'audience' has at most {} bytes", kIssuerBytes));
   json::Value row = json::object(
       {{"kid", kid}, {"jwk", std::move(kept)}, {"audience", audience}, {"active", true}});
   row.object().add("validFrom", from.empty() ? rfc3339(http.service().kernel().now()) : from);
   if (!to.empty()) row.object().add("validTo", to);
-  if (const json::Value* issuers = body.find("issuers")) {
+  if (const json::Value* issuers = body.find(http::kTrustKey["issuers"])) {
     TRY_OK(check_issuers(*issuers));
     row.object().add("issuers", *issuers);
   }
@@ -272,26 +274,30 @@ void add_key_routes(RouteTable& routes) {
   auto switched = [](Result<void> (*change)(const HttpExchangePtr&, bool), bool on) {
     return [change, on](const HttpExchangePtr& http) { return change(http, on); };
   };
-  routes.add_async("GET", "/oauth/keys/keypair", list_pairs, "The key pairs of the tenant.");
+  routes.add_async("GET", "/oauth/keys/keypair", list_pairs, "The key pairs of the tenant.",
+                   http::kListPairs);
   routes.add_async("POST", "/oauth/keys/keypair", issue_pair,
-                   "Creates a key pair, which signs the tenant's tokens from now on.");
+                   "Creates a key pair, which signs the tenant's tokens from now on.",
+                   http::kIssuePair);
   routes.add("GET", "/oauth/keys/keypair/current", current_pair,
-             "The key pair that signs the tenant's tokens.");
-  routes.add_async(
-      "POST", "/oauth/keys/keypair/{id}/invalidate", switched(switch_pair, false),
-      "Deactivates a key pair: it neither signs nor verifies until it is reactivated.");
+             "The key pair that signs the tenant's tokens.", http::kCurrentPair);
+  routes.add_async("POST", "/oauth/keys/keypair/{id}/invalidate", switched(switch_pair, false),
+                   "Deactivates a key pair: it neither signs nor verifies until it is reactivated.",
+                   http::kInvalidatePair);
   routes.add_async("POST", "/oauth/keys/keypair/{id}/reactivate", switched(switch_pair, true),
-                   "Reactivates a key pair.");
+                   "Reactivates a key pair.", http::kReactivatePair);
   routes.add_async("DELETE", "/oauth/keys/keypair/{id}", delete_pair,
-                   "Deletes a key pair; the tokens that it signed become invalid.");
+                   "Deletes a key pair; the tokens that it signed become invalid.",
+                   http::kDeletePair);
   routes.add("GET", "/oauth/keys/trusted", list_trusted,
-             "The trusted external keys whose tokens may be exchanged.");
-  routes.add_async("POST", "/oauth/keys/trusted", trust_key, "Adds a trusted key.");
+             "The trusted external keys whose tokens may be exchanged.", http::kListTrusted);
+  routes.add_async("POST", "/oauth/keys/trusted", trust_key, "Adds a trusted key.", http::kTrust);
   routes.add_async("POST", "/oauth/keys/trusted/{id}/invalidate", switched(switch_trusted, false),
-                   "Deactivates a trusted key until it is reactivated.");
+                   "Deactivates a trusted key until it is reactivated.", http::kInvalidateTrusted);
   routes.add_async("POST", "/oauth/keys/trusted/{id}/reactivate", switched(switch_trusted, true),
-                   "Reactivates a trusted key.");
-  routes.add_async("DELETE", "/oauth/keys/trusted/{id}", distrust_key, "Removes a trusted key.");
+                   "Reactivates a trusted key.", http::kReactivateTrusted);
+  routes.add_async("DELETE", "/oauth/keys/trusted/{id}", distrust_key, "Removes a trusted key.",
+                   http::kDeleteTrusted);
 }
 
 }  // namespace pawl::entities

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "faces/entities/verbs/verbs.h"
 #include "json/text.h"
@@ -15,9 +16,11 @@ struct HeaderField {
   std::string_view name;
 };
 constexpr HeaderField kOptional[] = {
-    {"X-Message-ID", "messageId"},         {"X-User-ID", "userId"},
-    {"X-Recipient", "recipient"},          {"X-Reply-To", "replyTo"},
-    {"X-Correlation-ID", "correlationId"},
+    {http::kMessageHeaders["X-Message-ID"], "messageId"},
+    {http::kMessageHeaders["X-User-ID"], "userId"},
+    {http::kMessageHeaders["X-Recipient"], "recipient"},
+    {http::kMessageHeaders["X-Reply-To"], "replyTo"},
+    {http::kMessageHeaders["X-Correlation-ID"], "correlationId"},
 };
 
 Result<json::Value> message_of(HttpExchange& http) {
@@ -25,10 +28,11 @@ Result<json::Value> message_of(HttpExchange& http) {
   if (!r.has_header("Content-Type")) return bad_request("the header Content-Type is required");
   if (!r.has_header("Content-Length")) return bad_request("the header Content-Length is required");
   TRY(wire::BodyReader body, http.body_object());
-  const json::Value* payload = body.value().find("payload");
+  const json::Value* payload = body.value().find(http::kMessage["payload"]);
   if (!payload) return bad_request("the body must be an object with a 'payload'");
   TRY(const json::Value* meta,
-      body.object(body.value().find("meta-data") ? "meta-data" : "metaData"));
+      body.object(body.value().find(http::kMessage["meta-data"]) ? http::kMessage["meta-data"]
+                                                                 : http::kMessage["metaData"]));
   json::Object header;
   header.add("subject", http.param(0));
   header.add("contentType", r.header("Content-Type"));
@@ -98,13 +102,17 @@ Result<void> remove_messages(const HttpExchangePtr& http) {
 }  // namespace
 
 void add_message_routes(RouteTable& routes) {
-  routes.add_async("POST", "/message/new/{subject}", create, "Stores a message.");
-  routes.add("GET", "/message/{id}", get, "A message with its header and metadata.");
+  routes.add_async("POST", "/message/new/{subject}", create, "Stores a message.",
+                   http::kNewMessage);
+  routes.add("GET", "/message/{id}", get, "A message with its header and metadata.",
+             http::kGetMessage);
   routes.add("GET", "/message/get/{id}", get_as_text,
-             "A message whose content is text (older path).");
-  routes.add_async("DELETE", "/message/{id}", remove_message, "Deletes a message.");
+             "A message whose content is text (older path).", http::kGetMessageText);
+  routes.add_async("DELETE", "/message/{id}", remove_message, "Deletes a message.",
+                   http::kDeleteMessage);
   routes.add_async("DELETE", "/message", remove_messages,
-                   "Deletes several messages; those that do not exist are ignored.");
+                   "Deletes several messages; those that do not exist are ignored.",
+                   http::kDeleteMessages);
 }
 
 }  // namespace pawl::entities

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -105,7 +106,8 @@ Result<json::Value> listed(HttpExchange& http, std::initializer_list<std::string
 
 Result<void> put_indexes(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(1));
-  TRY(json::Value fields, listed(*http, {"fields", "indexes", "paths"}));
+  TRY(json::Value fields, listed(*http, {http::kIndexes["fields"], http::kIndexes["indexes"],
+                                         http::kIndexes["paths"]}));
   json::Value body =
       json::object({{"name", http->param(0)}, {"version", version}, {"fields", std::move(fields)}});
   http->service().set_indexes(http->context(), std::move(body), reply_to(http));
@@ -122,7 +124,8 @@ Result<Bytes> get_indexes(HttpExchange& http) {
 
 Result<void> put_unique(const HttpExchangePtr& http) {
   TRY(int32_t version, http->version(1));
-  TRY(json::Value keys, listed(*http, {"uniqueKeys", "keys"}));
+  TRY(json::Value keys,
+      listed(*http, {http::kUniqueKeys["uniqueKeys"], http::kUniqueKeys["keys"]}));
   json::Value body =
       json::object({{"name", http->param(0)}, {"version", version}, {"keys", std::move(keys)}});
   http->service().act(http->context(), "model.unique", std::move(body), reply_to(http));
@@ -138,32 +141,36 @@ Result<Bytes> get_unique(HttpExchange& http) {
 
 void add_model_routes(RouteTable& routes) {
   routes.add_async("POST", "/model/import/{dataFormat}/{converter}/{name}/{version}", import_sample,
-                   "Registers a model from sample data, or merges more into it.");
+                   "Registers a model from sample data, or merges more into it.",
+                   http::kImportModel);
   routes.add("GET", "/model/export/{converter}/{name}/{version}", export_model,
-             "The model as JSON_SCHEMA or SIMPLE_VIEW.");
+             "The model as JSON_SCHEMA or SIMPLE_VIEW.", http::kExportModel);
   routes.slow();
   routes.add("POST", "/model/validate/{name}/{version}", validate,
-             "Tells whether a document fits the model.");
+             "Tells whether a document fits the model.", http::kValidate);
   routes.slow();
-  routes.add("GET", "/model/", list, "All models of the tenant.");
+  routes.add("GET", "/model/", list, "All models of the tenant.", http::kListModelsSlash);
   routes.slow();
-  routes.add("GET", "/model", list, "All models of the tenant.");
+  routes.add("GET", "/model", list, "All models of the tenant.", http::kListModels);
   routes.slow();
   routes.add_async("PUT", "/model/{name}/{version}/lock", acts("model.lock"),
-                   "Locks the model: entities can be written from now on.");
+                   "Locks the model: entities can be written from now on.", http::kLock);
   routes.add_async("PUT", "/model/{name}/{version}/unlock", acts("model.unlock"),
-                   "Unlocks a model that has no entities.");
+                   "Unlocks a model that has no entities.", http::kUnlock);
   routes.add_async("POST", "/model/{name}/{version}/changeLevel/{level}", acts("model.level"),
-                   "Sets how far entity writes may change the schema.");
+                   "Sets how far entity writes may change the schema.", http::kSetLevel);
   routes.add_async("DELETE", "/model/{name}/{version}", acts("model.delete"),
-                   "Deletes a model that has no entities.");
+                   "Deletes a model that has no entities.", http::kDeleteModel);
   routes.add_async("PUT", "/model/{name}/{version}/indexes", put_indexes,
-                   "Declares the indexed fields; the indexes are filled in the background.");
+                   "Declares the indexed fields; the indexes are filled in the background.",
+                   http::kPutIndexes);
   routes.add("GET", "/model/{name}/{version}/indexes", get_indexes,
-             "The declared indexes and whether they are ready.");
+             "The declared indexes and whether they are ready.", http::kGetIndexes);
   routes.add_async("PUT", "/model/{name}/{version}/unique-keys", put_unique,
-                   "Declares the unique keys: fields whose values must differ between entities.");
-  routes.add("GET", "/model/{name}/{version}/unique-keys", get_unique, "The unique keys.");
+                   "Declares the unique keys: fields whose values must differ between entities.",
+                   http::kPutUnique);
+  routes.add("GET", "/model/{name}/{version}/unique-keys", get_unique, "The unique keys.",
+             http::kGetUnique);
 }
 
 }  // namespace pawl::entities

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/result_stream.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
@@ -25,9 +26,9 @@ Result<Query> query_of(HttpExchange& http) {
   if (query.condition->function())
     return bad_request(
         "a function condition is for workflows; a search cannot ask compute members");
-  TRY(query.at, http.time("pointInTime"));
+  TRY(query.at, http.time(http::kSearchQuery["pointInTime"]));
   TRY(ModelPtr model, http.service().model(query.tenant, query.model, version));
-  query.sort_text = http.request.query_params("sort");
+  query.sort_text = http.request.query_params(http::kSearchQuery["sort"]);
   TRY(query.sort, parse_sort(query.sort_text, model.get()));
   return query;
 }
@@ -105,7 +106,7 @@ Result<void> run(const HttpExchangePtr& http, Query query, const ModelPtr& model
 
 Result<Query> limited_query(HttpExchange& http) {
   TRY(Query query, query_of(http));
-  TRY(int64_t limit, http.number("limit", kDefaultHits));
+  TRY(int64_t limit, http.number(http::kSearchQuery["limit"]));
   if (limit < 0 || limit > kMaxHits)
     return bad_request(fmt::format("limit is {}; it must be from 0 (which means {}) to {}", limit,
                                    kDefaultHits, kMaxHits));
@@ -130,7 +131,8 @@ Result<void> direct(const HttpExchangePtr& http) {
     return find_in_transaction(
         http, query, [http](Bytes lines) { http->answer(lines_response(std::move(lines))); });
   TRY(ModelPtr model, http->service().model(query.tenant, query.model, query.version));
-  const bool explain_only = http->request.query_param("explain").value_or("") == "true";
+  const bool explain_only =
+      http->request.query_param(http::kDirectQuery["explain"]).value_or("") == "true";
   // An index answers most searches quickly; a long search must not block the thread that reads
   // requests.
   if (model && !query.at && indexed_node(*query.condition, *model)) {
@@ -198,8 +200,8 @@ Result<Bytes> status(HttpExchange& http) {
 
 Result<Bytes> results(HttpExchange& http) {
   TRY(std::string id, http.uuid(0));
-  TRY(int64_t size, http.number("pageSize", kDefaultHits));
-  TRY(int64_t number, http.number("pageNumber", 0));
+  TRY(int64_t size, http.number(http::kResultsQuery["pageSize"]));
+  TRY(int64_t number, http.number(http::kResultsQuery["pageNumber"]));
   if (size > kMaxHits)
     return bad_request(fmt::format("pageSize is {}; at most {} are allowed", size, kMaxHits));
   if (number < 0 || number > INT32_MAX)
@@ -238,16 +240,20 @@ Result<void> cancel(const HttpExchangePtr& http) {
 void add_search_routes(RouteTable& routes) {
   routes.add_async(
       "POST", "/search/direct/{name}/{version}", direct,
-      "Entities that match a condition, one envelope a line. limit, pointInTime, sort, explain.");
+      "Entities that match a condition, one envelope a line. limit, pointInTime, sort, explain.",
+      http::kSearch);
   routes.add_async("POST", "/search/{name}/{version}", direct_array,
-                   "Entities that match a condition, as one array (older path).");
+                   "Entities that match a condition, as one array (older path).",
+                   http::kSearchArray);
   routes.add_async("POST", "/search/async/{name}/{version}", start_async,
-                   "Starts a search job over a snapshot; answers with its id.");
-  routes.add("GET", "/search/async/{job}/status", status, "The status of a search job.");
+                   "Starts a search job over a snapshot; answers with its id.", http::kStartJob);
+  routes.add("GET", "/search/async/{job}/status", status, "The status of a search job.",
+             http::kGetJob);
   routes.add("GET", "/search/async/{job}", results,
-             "A page of a search job's result, as of its snapshot.");
+             "A page of a search job's result, as of its snapshot.", http::kGetResults);
   routes.slow();
-  routes.add_async("PUT", "/search/async/{job}/cancel", cancel, "Cancels a search job.");
+  routes.add_async("PUT", "/search/async/{job}/cancel", cancel, "Cancels a search job.",
+                   http::kCancelJob);
 }
 
 }  // namespace pawl::entities

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "faces/entities/search/groups.h"
 #include "json/text.h"
@@ -27,7 +28,7 @@ Result<StateFilter> state_filter_of(HttpExchange& http) {
     TRY(int32_t version, http.version(1));
     w.model.emplace(http.param(0), version);
   }
-  w.states = http.request.query_params("states");
+  w.states = http.request.query_params(http::kStatesQuery["states"]);
   if (w.states.size() > kStates)
     return bad_request(fmt::format("at most {} states may be named", kStates));
   return w;
@@ -89,7 +90,7 @@ Result<Bytes> run(HttpExchange& http, Query query, const Grouping& grouping, con
 }
 
 Result<std::optional<Time>> time_in(const json::Value& body) {
-  const json::Value* given = body.find("pointInTime");
+  const json::Value* given = body.find(kGrouping["pointInTime"]);
   if (!given || given->is_null()) return std::optional<Time>();
   auto time = parse_rfc3339(given->is_string() ? given->string() : "");
   if (!time)
@@ -105,14 +106,14 @@ Result<void> grouped(const HttpExchangePtr& http) {
   TRY(json::Value body, http->body());
   TRY(Grouping grouping, parse_grouping(body));
   Query query{.tenant = http->tenant(), .model = model->name, .version = version};
-  if (const json::Value* c = body.find("condition"); c && !c->is_null()) {
+  if (const json::Value* c = body.find(kGrouping["condition"]); c && !c->is_null()) {
     TRY(query.condition,
         http->service().condition(query.tenant, query.model, query.version, *c, true));
     if (query.condition->function())
       return bad_request(
           "a function condition is for workflows; a statistic cannot ask compute members");
   }
-  TRY(query.at, http->time("pointInTime"));
+  TRY(query.at, http->time(http::kAtQuery["pointInTime"]));
   if (!query.at) {
     TRY(query.at, time_in(body));
   }
@@ -132,19 +133,21 @@ Result<void> grouped(const HttpExchangePtr& http) {
 }  // namespace
 
 void add_stats_routes(RouteTable& routes) {
-  routes.add_async("GET", "/entity/stats", of_all, "The number of entities of each model.");
+  routes.add_async("GET", "/entity/stats", of_all, "The number of entities of each model.",
+                   http::kCountAll);
   routes.slow();
   routes.add_async("GET", "/entity/stats/{name}/{version}", of_one,
-                   "The number of entities of a model.");
-  routes.add_async("GET", "/entity/stats/states", by_state,
-                   "The number of entities in each state.");
+                   "The number of entities of a model.", http::kCountOne);
+  routes.add_async("GET", "/entity/stats/states", by_state, "The number of entities in each state.",
+                   http::kCountStates);
   routes.slow();
   routes.add_async("GET", "/entity/stats/states/{name}/{version}", by_state,
-                   "The number of entities of a model in each state.");
+                   "The number of entities of a model in each state.", http::kCountModelStates);
   routes.slow();
   routes.add_async(
       "POST", "/entity/stats/{name}/{version}/query", grouped,
-      "Counts and aggregations by group: groupBy, aggregations, condition, pointInTime, limit.");
+      "Counts and aggregations by group: groupBy, aggregations, condition, pointInTime, limit.",
+      http::kGroupEntities);
 }
 
 }  // namespace pawl::entities

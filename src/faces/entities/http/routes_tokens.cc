@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "faces/entities/http/client_secret.h"
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -103,7 +104,7 @@ Result<json::Value> subject_claims(HttpExchange& http, std::string_view tenant) 
     return *key.find("jwk");
   };
   TRY(json::Value claims,
-      keys.read_token(http.request.form_param("subject_token").value_or(""), jwk_of));
+      keys.read_token(http.request.form_param(http::kToken["subject_token"]).value_or(""), jwk_of));
   if (!names_issuer(key, claims.string_or("iss")))
     return fail(Code::invalid, "invalid_grant", "untrusted token issuer");
   if (claims.string_or("sub").empty())
@@ -112,7 +113,7 @@ Result<json::Value> subject_claims(HttpExchange& http, std::string_view tenant) 
 }
 
 void exchange(HttpExchange& http, const json::Value& client) {
-  if (http.request.form_param("subject_token_type") != kJwtType)
+  if (http.request.form_param(http::kToken["subject_token_type"]) != kJwtType)
     return oauth_error(http, 400, "invalid_grant", "unsupported subject_token_type");
   std::string_view tenant = client.string_or("tenantId");
   auto subject = subject_claims(http, tenant);
@@ -147,7 +148,7 @@ void log_in(HttpExchange& http, const Login& login, const json::Value& client) {
   if (!is_client_secret(login.secret, client.string_or("secretHash")))
     return refuse_login(http, login);
   keys.login_tried(login.id, login.address, true);
-  std::string grant = http.request.form_param("grant_type").value_or("");
+  std::string grant = http.request.form_param(http::kToken["grant_type"]).value_or("");
   if (grant == "client_credentials")
     for_client(http, client);
   else if (grant == kExchange)
@@ -203,10 +204,11 @@ std::string random_uuid(const Keys& keys) {
 
 void add_token_routes(RouteTable& routes) {
   routes.add("GET", "/.well-known/jwks.json", jwks,
-             "The public keys that verify the tokens of this server.", true);
+             "The public keys that verify the tokens of this server.", http::kGetJwks, true);
   routes.add_async(
       "POST", "/oauth/token", token,
-      "Issues a token for a machine client, or for a user with a token of a trusted key.", true);
+      "Issues a token for a machine client, or for a user with a token of a trusted key.",
+      http::kIssueToken, true);
 }
 
 }  // namespace pawl::entities

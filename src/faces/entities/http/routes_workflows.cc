@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "faces/entities/http/operations.h"
 #include "faces/entities/http/routes.h"
 #include "json/text.h"
 
@@ -36,8 +37,9 @@ Result<Bytes> export_all(HttpExchange& http) {
 
 void add_workflow_routes(RouteTable& routes) {
   routes.add_async("POST", "/model/{name}/{version}/workflow/import", import_all,
-                   "Imports workflows: MERGE, REPLACE or ACTIVATE.");
-  routes.add("GET", "/model/{name}/{version}/workflow/export", export_all, "The stored workflows.");
+                   "Imports workflows: MERGE, REPLACE or ACTIVATE.", http::kImportFlows);
+  routes.add("GET", "/model/{name}/{version}/workflow/export", export_all, "The stored workflows.",
+             http::kExportFlows);
 }
 
 }  // namespace pawl::entities

@@ -12,7 +12,7 @@ namespace pawl::entities {
 namespace {
 
 // Groups in one answer.
-constexpr size_t kMaxGroups = 10'000;
+constexpr size_t kMaxGroups = static_cast<size_t>(*kGrouping["limit"].max);
 // Bytes of the values that the groups have: a field may hold a text of megabytes.
 constexpr size_t kMaxKeyBytes = 16 * 1024 * 1024;
 // Entries in each list of a query.
@@ -59,7 +59,7 @@ Result<const json::Array*> list_of(const json::Value& body, std::string_view nam
 }
 
 Result<std::vector<GroupBy>> group_by(const json::Value& body) {
-  TRY(const json::Array* list, list_of(body, "groupBy"));
+  TRY(const json::Array* list, list_of(body, kGrouping["groupBy"]));
   if (list->empty())
     return refuse("MISSING_GROUP_BY", "'groupBy' must name at least one field, or \"state\"");
   std::vector<GroupBy> out;
@@ -75,21 +75,21 @@ Result<std::vector<GroupBy>> group_by(const json::Value& body) {
 }
 
 Result<Aggregation> aggregation_of(const json::Value& given) {
-  std::string_view op = given.string_or("op");
+  std::string_view op = given.string_or(kAggregation["op"]);
   const AggregationOp* operation = nullptr;
   for (const AggregationOp& o : kAggregationOps)
     if (o.name == op) operation = &o;
   if (!operation)
     return refuse("INVALID_AGGREGATION_OP",
                   fmt::format("'{}' is none of sum, avg, min, max, stdev", op));
-  TRY(condition::Path path, scalar(given.find("field"), "INVALID_AGGREGATION_FIELD"));
-  std::string alias(given.string_or("as"));
+  TRY(condition::Path path, scalar(given.find(kAggregation["field"]), "INVALID_AGGREGATION_FIELD"));
+  std::string alias(given.string_or(kAggregation["as"]));
   if (alias.empty()) alias = fmt::format("{}_{}", op, path.name());
   return Aggregation{operation, path.name(), std::move(alias), std::move(path)};
 }
 
 Result<std::vector<Aggregation>> aggregations_of(const json::Value& body) {
-  TRY(const json::Array* list, list_of(body, "aggregations"));
+  TRY(const json::Array* list, list_of(body, kGrouping["aggregations"]));
   std::vector<Aggregation> out;
   for (const json::Value& entry : *list) {
     TRY(Aggregation aggregation, aggregation_of(entry));
@@ -128,18 +128,16 @@ void Tally::add(double v) {
 }
 
 Result<Grouping> parse_grouping(const json::Value& query) {
-  constexpr std::string_view known[] = {"groupBy", "aggregations", "condition", "pointInTime",
-                                        "limit"};
   if (!query.is_object())
     return refuse("MALFORMED_REQUEST", "the body must be an object with 'groupBy'");
   for (const json::Member& m : query.object())
-    if (std::find(std::begin(known), std::end(known), m.name) == std::end(known))
+    if (!kGrouping.has(m.name))
       return refuse("MALFORMED_REQUEST", fmt::format("unknown field '{}'", m.name));
   Grouping g;
   g.limit = kMaxGroups;
   TRY(g.by, group_by(query));
   TRY(g.aggregations, aggregations_of(query));
-  if (const json::Value* limit = query.find("limit"); limit && !limit->is_null()) {
+  if (const json::Value* limit = query.find(kGrouping["limit"]); limit && !limit->is_null()) {
     int64_t n = limit->as_int64().value_or(0);
     if (n < 1 || n > static_cast<int64_t>(kMaxGroups))
       return refuse("INVALID_LIMIT", fmt::format("limit must be from 1 to {}", kMaxGroups));

@@ -6,8 +6,28 @@
 #include "condition/path.h"
 #include "faces/entities/store/entity.h"
 #include "json/value.h"
+#include "wire/member.h"
 
 namespace pawl::entities {
+
+// The body of a grouped statistic.
+inline constexpr wire::RequestShape kAggregation{
+    "AggregationRequest",
+    {wire::row::choice("op", {"sum", "avg", "min", "max", "stdev"}).required(),
+     wire::row::text("field", "The path of a number.").required().example(R"("$.amount")"),
+     wire::row::text("as", "The name of the result; none: op_field.").example(R"("total")")}};
+inline constexpr wire::RequestShape kGrouping{
+    "GroupingRequest",
+    {wire::row::texts("groupBy", "Paths of fields, or state.")
+         .required()
+         .range(1, std::nullopt)
+         .example(R"(["state"])"),
+     wire::row::list("aggregations", "What to compute for each group.", kAggregation),
+     wire::row::document("condition", "Only entities that match.", "EntityCondition"),
+     wire::row::time("pointInTime", "As it was at this time; none: now.").or_null(),
+     wire::row::integer("limit", "How many groups, the largest first.")
+         .range(1, 10'000)
+         .or_null()}};
 
 // Statistics of one number field in one group. The mean is updated with each number (Welford's
 // method), which keeps the deviation of numbers that differ little from a large mean.

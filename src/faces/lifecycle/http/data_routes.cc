@@ -6,6 +6,7 @@
 
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/http/answers.h"
+#include "faces/lifecycle/http/shapes.h"
 #include "faces/lifecycle/rule/rules.h"
 
 namespace pawl::lifecycle {
@@ -30,7 +31,7 @@ Response written_response(int status, const Outcome& outcome, Seq version) {
 
 // The source of a change: the query parameter `source`, or the default.
 Result<source> source_of(const Request& request, source default_source) {
-  auto named = request.query_param("source");
+  auto named = request.query_param(http::kSourceQuery["source"]);
   if (!named) return default_source;
   for (size_t i = 0; i < std::size(kSources); ++i)
     if (kSources[i] == *named) return static_cast<source>(i);
@@ -65,7 +66,7 @@ void Face::put_type(Request& request, Respond& respond) {
     return respond(std::move(out));
   }
   std::string text = js::print(body->value());
-  bool code = request.header("X-Pawl-Definition") == "code";
+  bool code = request.header(http::kTypeHeaders["X-Pawl-Definition"]) == "code";
   Command command{.type = request.params[0], .to = code ? "code" : "data", .text = text};
   submit("register", "put_type", command, request, respond,
          [json_text = js::print(type_json(*def))](const Outcome& outcome, Seq) {
@@ -133,7 +134,7 @@ void Face::create(Request& request, Respond& respond) {
 void Face::replace(Request& request, Respond& respond) {
   auto body = wire::BodyReader::of(request, kDataBody);
   if (!body) return respond(body_refusal(body.error(), "replace"));
-  std::string_view tag = request.header("If-Match");
+  std::string_view tag = request.header(http::kReplaceHeaders["If-Match"]);
   while (!tag.empty() && (tag.front() == '"' || tag.front() == ' '))
     tag.remove_prefix(1);
   uint64_t expected = 0;
@@ -146,8 +147,8 @@ void Face::replace(Request& request, Respond& respond) {
   if (!type) return respond(refusal_response("replace", type.error()));
   auto bytes = record_of(**type, request.params[1], body->value());
   if (!bytes) return respond(refusal_response("replace", bytes.error()));
-  std::string to = request.query_param("to").value_or(""),
-              note = request.query_param("note").value_or("");
+  std::string to = request.query_param(http::kReplaceQuery["to"]).value_or(""),
+              note = request.query_param(http::kReplaceQuery["note"]).value_or("");
   auto by = source_of(request, source::component);
   if (!by) return respond(refusal_response("replace", by.error()));
   Command command{.type = request.params[0],
@@ -172,7 +173,9 @@ void Face::remove(Request& request, Respond& respond) {
 void Face::complete(Request& request, Respond& respond) {
   auto body = wire::BodyReader::of(request, kDataBody);
   if (!body) return respond(body_refusal(body.error(), "complete"));
-  auto target = body->text(body->value().find("target") ? "target" : "phase");
+  auto target =
+      body->text(body->value().find(http::kComplete["target"]) ? http::kComplete["target"]
+                                                               : http::kComplete["phase"]);
   if (!target) return respond(body_refusal(target.error(), "complete"));
   Command command{.type = request.params[0], .id = request.params[1], .to = *target};
   submit("complete", "complete", command, request, respond,
@@ -182,7 +185,7 @@ void Face::complete(Request& request, Respond& respond) {
 void Face::fail_instance(Request& request, Respond& respond) {
   auto body = wire::BodyReader::of(request, kDataBody);
   if (!body) return respond(body_refusal(body.error(), "fail"));
-  auto reason = body->text("reason");
+  auto reason = body->text(http::kFail["reason"]);
   if (!reason) return respond(body_refusal(reason.error(), "fail"));
   Command command{.type = request.params[0], .id = request.params[1], .note = *reason};
   submit("fail", "fail", command, request, respond,
@@ -266,8 +269,8 @@ void Face::remove_rule(Request& request, Respond& respond) {
 void Face::run_rule(Request& request, Respond& respond) {
   auto body = wire::BodyReader::of(request, kDataBody);
   if (!body) return respond(body_refusal(body.error(), "rule"));
-  std::string entity(body->value().string_or("entity_id"));
-  const js::Value* message = body->value().find("message");
+  std::string entity(body->value().string_or(http::kRunRule["entity_id"]));
+  const js::Value* message = body->value().find(http::kRunRule["message"]);
   std::string text = message ? js::print(*message) : "{}";
   Command command{.id = entity, .note = request.params[0], .text = text};
   submit("rule", "run_rule", command, request, respond,
@@ -277,7 +280,7 @@ void Face::run_rule(Request& request, Respond& respond) {
 void Face::action(Request& request, Respond& respond) {
   auto body = wire::BodyReader::of(request, kDataBody);
   if (!body) return respond(body_refusal(body.error(), "action"));
-  std::string entity(body->value().string_or("entity_id"));
+  std::string entity(body->value().string_or(http::kAct["entity_id"]));
   std::string text = js::print(body->value());
   Command command{.id = entity, .text = text};
   submit("action", "action", command, request, respond,
@@ -287,11 +290,12 @@ void Face::action(Request& request, Respond& respond) {
 void Face::substitute(Request& request, Respond& respond) {
   auto body = wire::BodyReader::of(request, kDataBody);
   if (!body) return respond(body_refusal(body.error(), "substitute"));
-  auto given = body->text("text");
+  auto given = body->text(http::kSubstitute["text"]);
   if (!given) return respond(body_refusal(given.error(), "substitute"));
   Variables variables;
   set_variables(variables, body->value());
-  auto text = reads_.substitute(request.caller.tenant, body->value().string_or("entity_id"), *given,
+  auto text = reads_.substitute(request.caller.tenant,
+                                body->value().string_or(http::kSubstitute["entity_id"]), *given,
                                 std::move(variables));
   if (!text) return respond(refusal_response("substitute", text.error()));
   respond(json_answer(200, js::object({{"text", *text}})));

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/http/answers.h"
+#include "faces/lifecycle/http/shapes.h"
 #include "faces/lifecycle/limits.h"
 
 namespace pawl::lifecycle {
@@ -101,17 +102,19 @@ ListQuery read_list_query(std::string_view raw) {
     if (!given.emplace(name, text).second) continue;
     if (name.starts_with("match.")) out.match.emplace_back(name.substr(6), text);
   }
-  auto limit = paging_number(given["limit"]), offset = paging_number(given["offset"]);
+  auto text_of = [&](const wire::Member& row) { return given[std::string(row.name)]; };
+  auto limit = paging_number(text_of(http::kListQuery["limit"])),
+       offset = paging_number(text_of(http::kListQuery["offset"]));
   if (!limit)
     out.problem = "invalid limit (must be a non-negative integer)";
   else if (!offset)
     out.problem = "invalid offset (must be a non-negative integer)";
   out.query.limit = limit.value_or(0);
   out.query.offset = offset.value_or(0);
-  out.query.phase = given["phase"];
-  out.query.active = given["active"] == "true";
-  out.query.cursor = given["cursor"];
-  if (const std::string& after = given["updated_after"]; !after.empty()) {
+  out.query.phase = text_of(http::kListQuery["phase"]);
+  out.query.active = text_of(http::kListQuery["active"]) == "true";
+  out.query.cursor = text_of(http::kListQuery["cursor"]);
+  if (std::string after = text_of(http::kListQuery["updated_after"]); !after.empty()) {
     auto t = parse_rfc3339_clamped(after);
     if (t)
       out.query.updated_after = time_point(
@@ -153,7 +156,8 @@ void Face::check_drift(const WorkflowType& type, const FoundInstance& found) {
 }
 
 void Face::list(Request& request, Respond& respond) {
-  if (request.query_param("stream").value_or("") == "true") return respond(watch(request));
+  if (request.query_param(http::kWatchQuery["stream"]).value_or("") == "true")
+    return respond(watch(request));
   auto asked = page_of(request);
   if (auto* refused = std::get_if<Response>(&asked)) return respond(std::move(*refused));
   const Page& page = std::get<Page>(asked);
@@ -224,9 +228,9 @@ void Face::transition(Request& request, Respond& respond) { move(request, respon
 void Face::move(Request& request, Respond& respond, source by) {
   auto body = wire::BodyReader::of(request, kOperatorBody);
   if (!body) return respond(body_refusal(body.error()));
-  auto phase = body->text("phase");
+  auto phase = body->text(http::kTransition["phase"]);
   if (!phase) return respond(body_refusal(phase.error()));
-  auto note = body->text("note");
+  auto note = body->text(http::kTransition["note"]);
   if (!note) return respond(body_refusal(note.error()));
   if (phase->find_first_not_of(" \t\r\n") == std::string::npos)
     return respond(error_response(400, "phase is required"));

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "faces/lifecycle/face.h"
 #include "faces/lifecycle/http/answers.h"
+#include "faces/lifecycle/http/shapes.h"
 #include "faces/lifecycle/limits.h"
 
 namespace pawl::lifecycle {
@@ -229,7 +230,8 @@ class WatchFeed : public std::enable_shared_from_this<WatchFeed> {
 // The revision to resume after; nothing: the watch begins with a snapshot.
 Result<std::optional<Seq>> resume_point(const Request& request) {
   std::string text =
-      request.query_param("after").value_or(std::string(request.header("Last-Event-ID")));
+      request.query_param(http::kWatchQuery["after"])
+          .value_or(std::string(request.header(http::kWatchHeaders["Last-Event-ID"])));
   if (text.empty()) return std::optional<Seq>();
   Seq after = 0;
   auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), after);

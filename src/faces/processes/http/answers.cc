@@ -61,29 +61,29 @@ Submitter submitter_of(const wire::Request& request) {
 }
 
 Result<VariablesPtr> take_variables(wire::BodyReader& body) {
-  TRY(json::Object variables, body.take_object("variables"));
+  TRY(json::Object variables, body.take_object(kStart["variables"]));
   return make_variables(std::move(variables));
 }
 
 Result<StartCommand> start_command(wire::BodyReader& body) {
   StartCommand c;
-  TRY(c.definition_id, body.text("definitionId"));
-  TRY(int64_t version, body.integer("definitionVersion", 0));
+  TRY(c.definition_id, body.text(kStart["definitionId"]));
+  TRY(int64_t version, body.integer(kStart["definitionVersion"]));
   if (version > INT32_MAX)
     return fail(Code::invalid, "BAD_VERSION",
                 "definitionVersion must fit 32 bits (at most " + std::to_string(INT32_MAX) +
                     "), got " + std::to_string(version));
   c.version = static_cast<uint32_t>(std::max<int64_t>(version, 0));
   TRY(c.variables, take_variables(body));
-  TRY(c.business_key, body.text("businessKey"));
-  if (const json::Value* given = body.find("priority"); given && !given->is_null()) {
-    TRY(int64_t priority, body.integer("priority", 0));
+  TRY(c.business_key, body.text(kStart["businessKey"]));
+  if (const json::Value* given = body.find(kStart["priority"]); given && !given->is_null()) {
+    TRY(int64_t priority, body.integer(kStart["priority"]));
     // Service::start() checks the range.
     priority = std::clamp<int64_t>(priority, INT32_MIN, INT32_MAX);
     c.priority = static_cast<int32_t>(priority);
   }
-  if (const json::Value* given = body.find("fairnessKey"); given && !given->is_null()) {
-    TRY(c.fairness_key, body.text("fairnessKey"));
+  if (const json::Value* given = body.find(kStart["fairnessKey"]); given && !given->is_null()) {
+    TRY(c.fairness_key, body.text(kStart["fairnessKey"]));
   }
   return c;
 }
@@ -98,14 +98,15 @@ Result<Status> status_of_filter(const std::string& name) {
 }
 
 Result<PageRequest> page_of(const wire::Request& request) {
-  auto number = [&](std::string_view name, int64_t default_value) {
-    auto text = request.query_param(name);
+  auto number = [&](const wire::Member& row) {
+    const int64_t default_value = *row.default_integer;
+    auto text = request.query_param(row);
     int64_t value = 0;
     if (!text) return default_value;
     auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), value);
     return failed == std::errc() && end == text->data() + text->size() ? value : default_value;
   };
-  int64_t page = number("page", 0), size = number("pageSize", 20);
+  int64_t page = number(kPageQuery["page"]), size = number(kPageQuery["pageSize"]);
   if (page < 0) return fail(Code::invalid, "BAD_REQUEST", "page must not be negative");
   if (size <= 0) size = 20;
   return PageRequest{static_cast<size_t>(std::min<int64_t>(page, 1'000'000)),

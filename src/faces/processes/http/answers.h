@@ -2,6 +2,7 @@
 // The answers of the processes routes: a line of JSON, or {"error","reason"} for a failure. And the
 // rules of their request bodies: the first JSON value counts, the rest is ignored.
 
+#include "faces/processes/http/shapes.h"
 #include "faces/processes/service.h"
 #include "wire/body_reader.h"
 

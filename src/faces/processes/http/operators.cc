@@ -48,16 +48,16 @@ struct FilterField {
   SetField* set;
 };
 constexpr FilterField kFields[] = {
-    {"definitionId", set_text<&InstanceFilter::definition_id>},
-    {"businessKey", set_text<&InstanceFilter::business_key>},
-    {"step", set_text<&InstanceFilter::step>},
-    {"parentInstanceId", set_text<&InstanceFilter::parent_id>},
-    {"paused", set_paused},
-    {"status", set_status},
-    {"startedFrom", set_time<&InstanceFilter::started_from>},
-    {"startedTo", set_end<&InstanceFilter::started_to>},
-    {"updatedFrom", set_time<&InstanceFilter::updated_from>},
-    {"updatedTo", set_end<&InstanceFilter::updated_to>},
+    {kFilter["definitionId"], set_text<&InstanceFilter::definition_id>},
+    {kFilter["businessKey"], set_text<&InstanceFilter::business_key>},
+    {kFilter["step"], set_text<&InstanceFilter::step>},
+    {kFilter["parentInstanceId"], set_text<&InstanceFilter::parent_id>},
+    {kFilter["paused"], set_paused},
+    {kFilter["status"], set_status},
+    {kFilter["startedFrom"], set_time<&InstanceFilter::started_from>},
+    {kFilter["startedTo"], set_end<&InstanceFilter::started_to>},
+    {kFilter["updatedFrom"], set_time<&InstanceFilter::updated_from>},
+    {kFilter["updatedTo"], set_end<&InstanceFilter::updated_to>},
 };
 
 }  // namespace
@@ -67,7 +67,7 @@ Result<InstanceFilter> filter_of_query(const wire::Request& request) {
   for (const FilterField& field : kFields)
     if (std::string value = request.query_param(field.name).value_or(""); !value.empty())
       TRY_OK(field.set(f, field.name, value));
-  for (const std::string& text : request.query_params("variable")) {
+  for (const std::string& text : request.query_params(kFilterQuery["variable"])) {
     size_t cut = text.find('=');
     if (cut == std::string::npos)
       return fail(Code::invalid, "BAD_VARIABLE",
@@ -82,7 +82,7 @@ Result<InstanceFilter> filter_of_query(const wire::Request& request) {
 Result<InstanceFilter> filter_of_body(const json::Value& filter) {
   InstanceFilter f;
   for (const json::Member& m : filter.object()) {
-    if (m.name == "variables" && m.value.is_object()) {
+    if (m.name == kFilterBody["variables"].name && m.value.is_object()) {
       for (const json::Member& v : m.value.object())
         f.variables.emplace_back(v.name, v.value);
       continue;
@@ -91,7 +91,7 @@ Result<InstanceFilter> filter_of_body(const json::Value& filter) {
                               [&](const FilterField& known) { return known.name == m.name; });
     if (field == std::end(kFields))
       return fail(Code::invalid, "BAD_FILTER", "a filter has no member \"" + m.name + "\"");
-    bool flag = m.name == "paused" && m.value.is_bool();
+    bool flag = m.name == kFilter["paused"].name && m.value.is_bool();
     if (!flag && !m.value.is_string())
       return fail(Code::invalid, "BAD_FILTER", "filter." + m.name + " must be a string");
     std::string value = flag ? (m.value.boolean() ? "true" : "false") : m.value.string();

@@ -9,10 +9,43 @@ namespace pawl::processes {
 
 namespace {
 
+constexpr AnswerShape kOutcome{
+    "BatchOutcome",
+    {integer("status", "The status that the item would have had alone.").example("201"),
+     object("instance", "", kInstance).optional(), text("error").optional(),
+     text("reason").optional()}};
+constexpr AnswerShape kOutcomes{
+    "BatchOutcomes",
+    {list("items", "In the order of the request.", kOutcome), count("succeeded"), count("failed")}};
+constexpr RequestShape kStartBatch{
+    "StartBatchRequest",
+    {list("items", "The instances to start.", kStart).required().range(1, std::nullopt),
+     flag("brief", "Leave the instances out of the answer.").by_default(false)}};
+constexpr RequestShape kSettle{
+    "SettleJobRequest",
+    kFail,
+    {text("jobId", "The id of the job.").required(),
+     variables("variables", "Of a job that is done: merged into the instance's variables.")}};
+constexpr RequestShape kCompleteBatch{
+    "CompleteBatchRequest",
+    {list("items", "An item with an errorMessage fails its job; any other completes it.", kSettle)
+         .required()
+         .range(1, std::nullopt)}};
+constexpr Operation kStartMany{.id = "startInstances",
+                               .headers = &wire::kIdempotencyHeader,
+                               .body = {kStartBatch},
+                               .replies = {{200, "The outcome of each item.", kOutcomes}},
+                               .errors = {413}};
+constexpr Operation kCompleteMany{.id = "settleJobs",
+                                  .headers = &wire::kIdempotencyHeader,
+                                  .body = {kCompleteBatch},
+                                  .replies = {{200, "The outcome of each item.", kOutcomes}},
+                                  .errors = {413}};
+
 // The body of a batch, whose member "items" is an array.
 Result<json::Value> batch_of(const wire::Request& request) {
   TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
-  const json::Value* items = body.find("items");
+  const json::Value* items = body.find(kStartBatch["items"]);
   if (!items || !items->is_array() || items->array().empty())
     return fail(Code::invalid, "NO_ITEMS", "items must be an array with at least one item");
   if (items->array().size() > kBatchItems)
@@ -73,8 +106,8 @@ Result<StartCommand> start_item(json::Value given) {
 void start_batch(Service& service, wire::Request request, wire::Respond respond) {
   auto body = batch_of(request);
   if (!body) return respond(refusal(body.error()));
-  json::Array& items = body->find("items")->array();
-  const json::Value* brief = body->find("brief");
+  json::Array& items = body->find(kStartBatch["items"])->array();
+  const json::Value* brief = body->find(kStartBatch["brief"]);
   bool with_instance = !(brief && brief->is_bool() && brief->boolean());
   Submitter submitter = submitter_of(request);
   auto collector = OutcomeCollector::create(
@@ -92,13 +125,13 @@ void start_batch(Service& service, wire::Request request, wire::Respond respond)
 // An item with an errorMessage fails its job; any other item completes it.
 Result<void> settle_job(Service& service, Submitter submitter, json::Value given, Done& done) {
   TRY(wire::BodyReader item, item_reader(std::move(given)));
-  TRY(std::string id, item.text("jobId"));
-  TRY(std::string worker, item.text("workerId"));
+  TRY(std::string id, item.text(kSettle["jobId"]));
+  TRY(std::string worker, item.text(kSettle["workerId"]));
   if (id.empty()) return fail(Code::invalid, "NO_JOB_ID", "jobId is required");
-  if (item.value().find("errorMessage")) {
+  if (item.value().find(kSettle["errorMessage"])) {
     FailCommand c{id, worker};
-    TRY(c.message, item.text("errorMessage"));
-    TRY(c.retryable, item.flag("retryable"));
+    TRY(c.message, item.text(kSettle["errorMessage"]));
+    TRY(c.retryable, item.flag(kSettle["retryable"]));
     service.fail_job(std::move(submitter), std::move(c), std::move(done));
     return {};
   }
@@ -112,7 +145,7 @@ Result<void> settle_job(Service& service, Submitter submitter, json::Value given
 void complete_batch(Service& service, wire::Request request, wire::Respond respond) {
   auto body = batch_of(request);
   if (!body) return respond(refusal(body.error()));
-  json::Array& items = body->find("items")->array();
+  json::Array& items = body->find(kStartBatch["items"])->array();
   Submitter submitter = submitter_of(request);
   auto collector = OutcomeCollector::create(items.size(), answer(std::move(respond), 204, ""));
   for (size_t i = 0; i < items.size(); ++i) {
@@ -129,10 +162,10 @@ std::vector<wire::Route> batch_routes(Service& s) {
   return {
       {"POST", "/pawl/v1/processes/start-batch",
        [&s](Request r, Respond a) { start_batch(s, std::move(r), std::move(a)); },
-       "Starts up to 1000 instances, each with its own outcome."},
+       "Starts up to 1000 instances, each with its own outcome.", &kStartMany},
       {"POST", "/pawl/v1/processes/complete-batch",
        [&s](Request r, Respond a) { complete_batch(s, std::move(r), std::move(a)); },
-       "Completes or fails up to 1000 jobs, each with its own outcome."},
+       "Completes or fails up to 1000 jobs, each with its own outcome.", &kCompleteMany},
   };
 }
 

@@ -12,12 +12,83 @@ namespace pawl::processes {
 
 namespace {
 
-constexpr std::string_view kOperations[] = {"retry", "variables", "skip",    "move",      "cancel",
-                                            "pause", "resume",    "migrate", "compensate"};
+constexpr wire::Choices kOperations{"retry", "variables", "skip",    "move",      "cancel",
+                                    "pause", "resume",    "migrate", "compensate"};
+// What an operation takes. Each takes some of the members.
+constexpr RequestShape kOrder{
+    "OperationRequest",
+    {text("reason", "Why, for the history.").example(R"("asked by support")"),
+     text("stepId", "Of skip and retry: the step."),
+     text("from", "Of move: the step that is left."), text("to", "Of move: the step to enter."),
+     variables("variables", "Of variables, retry and skip: the values to set."),
+     texts("remove", "Of variables: the names to remove."),
+     integer("version", "Of migrate: the version; none: the last one.")
+         .range(std::nullopt, UINT32_MAX),
+     map("steps", "Of migrate: the new id of each step that was renamed.", wire::Kind::text),
+     flag("preview", "Of migrate, and of bulk operations: only say what would happen.")
+         .by_default(false)}};
+constexpr RequestShape kBulk{
+    "BulkOperationRequest",
+    kOrder,
+    {texts("instanceIds", "The instances.").range(std::nullopt, kBatchItems),
+     object("filter", "Or: the instances that fit all members.", kFilterBody)
+         .example(R"({"status":"FAILED"})")}};
+constexpr RequestShape kRestart{
+    "RestartRequest",
+    {text("reason", "Why, for the history."), text("stepId", "The step to begin at."),
+     integer("event", "The event of the history to begin at; none: the first."),
+     variables("variables", "Values that differ from those of that time.")}};
+constexpr AnswerShape kMove{"MigrationMove", {text("from"), text("to")}};
+constexpr AnswerShape kPlan{"MigrationPlan",
+                            {text("instanceId"), integer("fromVersion").optional(),
+                             integer("toVersion").optional(), list("moves", "", kMove).optional(),
+                             texts("problems", "Why it cannot migrate; empty: it can.")}};
+constexpr AnswerShape kBulkItem{
+    "BulkOutcome",
+    {text("instanceId"), flag("ok").optional(),
+     choice("status", kInstanceStatuses, "The status after the operation.").optional(),
+     text("reason", "Why it failed.").optional(), integer("fromVersion").optional(),
+     integer("toVersion").optional(), list("moves", "Of a preview.", kMove).optional(),
+     texts("problems", "Of a preview.").optional()}};
+constexpr AnswerShape kBulkAnswer{"BulkOutcomes",
+                                  {count("matched"), count("succeeded").optional(),
+                                   count("failed").optional(), list("items", "", kBulkItem)}};
+constexpr AnswerShape kIncident{
+    "Incident",
+    {text("definitionId").example(R"("loan")"), text("stepId"),
+     text("fingerprint", "The message without what differs between failures of one kind."),
+     count("count"), time("firstAt"), time("lastAt"), text("sampleInstanceId"),
+     text("sampleReason")}};
+constexpr AnswerShape kIncidents{
+    "Incidents", {list("items", "", kIncident), flag("more", "There are more than were read.")}};
+constexpr RequestShape kOperationPath{
+    "", {text("id", "The id of the instance."), choice("operation", kOperations)}};
+constexpr RequestShape kBulkPath{"", {choice("operation", kOperations)}};
+
+constexpr Operation kListIncidents{.id = "listIncidents",
+                                   .query = &kFilterQuery,
+                                   .replies = {{200, "Failures by kind.", kIncidents}}};
+constexpr Operation kRestartInstance{.id = "restartInstance",
+                                     .path = &kInstancePath,
+                                     .headers = &wire::kIdempotencyHeader,
+                                     .body = wire::optional_body(kRestart),
+                                     .replies = {{201, "The new instance.", kInstance}},
+                                     .errors = {409, 422}};
+constexpr Operation kOperate{
+    .id = "operateInstance",
+    .path = &kOperationPath,
+    .headers = &wire::kIdempotencyHeader,
+    .body = wire::optional_body(kOrder),
+    .replies = {{200, "The instance, or the plan of a migration.", wire::either(kInstance, kPlan)}},
+    .errors = {409, 422}};
+constexpr Operation kOperateMany{.id = "operateInstances",
+                                 .path = &kBulkPath,
+                                 .body = {kBulk},
+                                 .replies = {{200, "The outcome of each.", kBulkAnswer}},
+                                 .errors = {409, 422}};
 
 Result<void> check_operation(const std::string& operation) {
-  if (std::find(std::begin(kOperations), std::end(kOperations), operation) != std::end(kOperations))
-    return {};
+  if (std::find(kOperations.begin(), kOperations.end(), operation) != kOperations.end()) return {};
   return fail(Code::not_found, "NO_OPERATION",
               "unknown operation \"" + operation +
                   "\"; known are retry, variables, skip, move, cancel, pause, resume, migrate, "
@@ -26,15 +97,15 @@ Result<void> check_operation(const std::string& operation) {
 
 // Refuses members of a wrong type, which would be ignored otherwise.
 Result<void> check_order(const wire::MemberReader& body) {
-  for (std::string_view name : {"reason", "stepId", "from", "to"})
+  for (std::string_view name : {kOrder["reason"], kOrder["stepId"], kOrder["from"], kOrder["to"]})
     TRY_OK(body.text(name));
-  TRY_OK(body.object("variables"));
-  TRY(const json::Value* steps, body.object("steps"));
+  TRY_OK(body.object(kOrder["variables"]));
+  TRY(const json::Value* steps, body.object(kOrder["steps"]));
   if (steps)
     for (const json::Member& m : steps->object())
       TRY_OK(wire::MemberReader(*steps, kBody).text(m.name));
-  TRY_OK(body.texts("remove"));
-  TRY_OK(body.flag("preview"));
+  TRY_OK(body.texts(kOrder["remove"]));
+  TRY_OK(body.flag(kOrder["preview"]));
   return {};
 }
 
@@ -43,18 +114,18 @@ json::Value order_for(const json::Value& body, const std::string& operation,
   json::Value order = body;
   order.object().set("operation", json::Value(operation));
   order.object().set("instanceId", json::Value(instance_id));
-  order.object().erase("filter");
-  order.object().erase("instanceIds");
+  order.object().erase(kBulk["filter"]);
+  order.object().erase(kBulk["instanceIds"]);
   return order;
 }
 
 Result<json::Value> preview_one(Service& service, const std::string& tenant,
                                 const wire::MemberReader& body, const Instance& instance) {
   TRY(auto from, service.definition(tenant, instance.definition_id, instance.version));
-  TRY(int64_t version, body.integer("version", 0));
+  TRY(int64_t version, body.integer(kOrder["version"]));
   TRY(auto to, service.definition(tenant, instance.definition_id,
                                   static_cast<uint32_t>(std::max<int64_t>(0, version))));
-  MigrationPlan plan = plan_migration(instance, *from, *to, body.value().find("steps"));
+  MigrationPlan plan = plan_migration(instance, *from, *to, body.value().find(kOrder["steps"]));
   json::Array moves, problems;
   for (const MigrationPlan::Move& m : plan.moves)
     moves.push_back(json::object({{"from", m.from}, {"to", m.to}}));
@@ -70,10 +141,11 @@ Result<json::Value> preview_one(Service& service, const std::string& tenant,
 // Without "version" the latest is meant. The program needs its number.
 Result<void> settle_version(Service& service, const std::string& tenant, json::Value& order,
                             std::string_view definition_id) {
-  TRY(int64_t version, wire::MemberReader(order, kBody).integer("version", 0));
+  TRY(int64_t version, wire::MemberReader(order, kBody).integer(kOrder["version"]));
   if (version > 0) return {};
   TRY(auto head, service.head(tenant, definition_id));
-  order.object().set("version", json::Value(static_cast<int64_t>(head->versions.size())));
+  order.object().set(std::string(kOrder["version"].name),
+                     json::Value(static_cast<int64_t>(head->versions.size())));
   return {};
 }
 
@@ -87,7 +159,7 @@ void operate_one(Service& service, wire::Request request, wire::Respond respond)
   if (operation == "migrate") {
     auto instance = service.instance(request.caller.tenant, id);
     if (!instance) return respond(refusal(instance.error()));
-    if (body->flag("preview").value_or(false))
+    if (body->flag(kOrder["preview"]).value_or(false))
       return respond_with(respond, [&]() -> Result<std::string> {
         TRY(json::Value plan, preview_one(service, request.caller.tenant, *body, **instance));
         return json::print(plan);
@@ -104,7 +176,7 @@ void operate_one(Service& service, wire::Request request, wire::Respond respond)
 Result<std::vector<std::shared_ptr<const Instance>>> selected_instances(
     Service& service, const std::string& tenant, const wire::MemberReader& body) {
   std::vector<std::shared_ptr<const Instance>> out;
-  TRY(std::vector<std::string> ids, body.texts("instanceIds"));
+  TRY(std::vector<std::string> ids, body.texts(kBulk["instanceIds"]));
   if (ids.size() > kBatchItems)
     return fail(Code::too_large, "TOO_MANY_ITEMS",
                 "instanceIds may name " + std::to_string(kBatchItems) + " instances");
@@ -113,7 +185,7 @@ Result<std::vector<std::shared_ptr<const Instance>>> selected_instances(
     out.push_back(std::move(one));
   }
   if (!ids.empty()) return out;
-  const json::Value* filter = body.find("filter");
+  const json::Value* filter = body.find(kBulk["filter"]);
   if (!filter || !filter->is_object() || filter->object().empty())
     return fail(Code::invalid, "NO_FILTER",
                 "say which: instanceIds, or a filter with at least one member");
@@ -151,7 +223,7 @@ void bulk(Service& service, wire::Request request, wire::Respond respond) {
   if (auto ok = check_order(*body); !ok) return respond(refusal(ok.error()));
   auto all = selected_instances(service, tenant, *body);
   if (!all) return respond(refusal(all.error()));
-  if (body->flag("preview").value_or(false))
+  if (body->flag(kOrder["preview"]).value_or(false))
     return respond(ok(200, bulk_preview(service, tenant, *body, operation, *all)));
   if (all->empty())
     return respond(ok(200, "{\"matched\":0,\"succeeded\":0,\"failed\":0,\"items\":[]}"));
@@ -306,8 +378,8 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
   TRY(wire::BodyReader body, wire::BodyReader::of(request, kOptionalBody));
   const std::string &tenant = request.caller.tenant, &id = request.params[0];
   TRY_OK(check_order(body));
-  TRY(std::string step, body.text("stepId"));
-  TRY(int64_t event, body.integer("event", 0));
+  TRY(std::string step, body.text(kRestart["stepId"]));
+  TRY(int64_t event, body.integer(kRestart["event"]));
   TRY(std::vector<Event> events, service.events(tenant, id));
   bool check_operation = !event || std::any_of(events.begin(), events.end(), [&](const Event& e) {
     return static_cast<int64_t>(e.seq) == event;
@@ -340,8 +412,8 @@ Result<StartCommand> restart_command(Service& service, const wire::Request& requ
                  .previous_id = id};
   if (state.priority) c.priority = state.priority;
   if (!state.fairness_key.empty()) c.fairness_key = state.fairness_key;
-  TRY(c.reason, body.text("reason"));
-  if (const json::Value* set = body.find("variables"); set && set->is_object())
+  TRY(c.reason, body.text(kRestart["reason"]));
+  if (const json::Value* set = body.find(kRestart["variables"]); set && set->is_object())
     for (const json::Member& m : set->object())
       variables.set(m.name, m.value);
   c.variables = make_variables(std::move(variables));
@@ -362,18 +434,20 @@ std::vector<wire::Route> incident_routes(Service& s) {
   return {
       slow({"GET", p + "/incidents",
             [&s](Request r, Respond a) { respond_with(a, [&] { return incidents(s, r); }); },
-            "Groups failed instances by definition, step and kind of failure."}),
+            "Groups failed instances by definition, step and kind of failure.", &kListIncidents}),
       slow({"POST", p + "/instances/{id}/restart",
             [&s](Request r, Respond a) { restart(s, std::move(r), std::move(a)); },
-            "Starts a new instance from a past step or event of this one."}),
+            "Starts a new instance from a past step or event of this one.", &kRestartInstance}),
       {"POST", p + "/instances/{id}/{operation}",
        [&s](Request r, Respond a) { operate_one(s, std::move(r), std::move(a)); },
        "Retries, skips, moves, edits variables, pauses, resumes, cancels, migrates or compensates "
-       "an instance."},
+       "an instance.",
+       &kOperate},
       slow({"POST", p + "/bulk/{operation}",
             [&s](Request r, Respond a) { bulk(s, std::move(r), std::move(a)); },
             "Runs an operation on many instances, by ids or filter. With preview it only lists "
-            "them."}),
+            "them.",
+            &kOperateMany}),
   };
 }
 

@@ -8,15 +8,73 @@ namespace pawl::processes {
 
 namespace {
 
+constexpr RequestShape kPoll{
+    "PollRequest",
+    {text("workerId", "The name of the worker.").required().example(R"("worker-1")"),
+     texts("jobTypes", "The types of jobs that it runs.")
+         .required()
+         .range(1, kBatchItems)
+         .example(R"(["charge-card"])"),
+     integer("maxJobs", "How many jobs to lease; 0 or none: 10.").example("5"),
+     integer("leaseSeconds", "How long the jobs are the worker's; 0 or none: 30."),
+     integer("maxWaitMs", "How long to wait for the first job, at most a minute.")}};
+constexpr AnswerShape kJob{
+    "Job",
+    {text("id"), text("instanceId"), text("stepExecutionId"), text("stepId").example(R"("charge")"),
+     text("jobType").example(R"("charge-card")"), choice("status", {"LOCKED"}),
+     text("workerId").example(R"("worker-1")"), time("lockedAt"),
+     time("lockExpiresAt", "The end of the lease."), count("retriesRemaining"),
+     variables("variables").example(R"({"amount":100})"), time("createdAt")}};
+constexpr AnswerShape kJobs{"Jobs", {list("jobs", "Null when there are none.", kJob).or_null()}};
+constexpr RequestShape kHeartbeat{
+    "HeartbeatRequest",
+    {text("workerId", "The worker that holds the lease.").example(R"("worker-1")"),
+     integer("leaseSeconds", "How long from now; 0 or none: 30.")}};
+constexpr AnswerShape kExtended{"ExtendedLease", {flag("accepted"), time("lockExpiresAt")}};
+constexpr AnswerShape kExplanation{
+    "JobExplanation",
+    {choice("state", {"waiting-for-slot", "waiting-for-rate", "done", "suspended", "delayed",
+                      "leased", "paused", "offered"}),
+     text("reason", "The same in a sentence."), time("mayRunAt").optional(),
+     text("workerId").optional(), time("until").optional(), count("offered").optional(),
+     count("waitingPolls").optional(),
+     variables("limit", "The limit for which the job waits.").optional(),
+     count("running").optional(), count("concurrent").optional(), count("position").optional(),
+     count("waiting").optional(), texts("heldBy", "Instances that hold the limit.").optional(),
+     choice("instanceStatus", kInstanceStatuses).optional(), text("stepId").optional(),
+     choice("status", kExecutionStatuses).optional(), time("endedAt").optional()}};
+
+constexpr Operation kPollJobs{
+    .id = "pollJobs", .body = {kPoll}, .replies = {{200, "The leased jobs.", kJobs}}};
+constexpr Operation kExtendLease{.id = "extendJobLease",
+                                 .path = &kJobPath,
+                                 .body = {kHeartbeat},
+                                 .replies = {{200, "The new end of the lease.", kExtended}},
+                                 .errors = {409}};
+constexpr Operation kCompleteJob{.id = "completeJob",
+                                 .path = &kJobPath,
+                                 .headers = &wire::kIdempotencyHeader,
+                                 .body = {kResult},
+                                 .replies = {{204, "The job is done, now or before."}},
+                                 .errors = {409, 422}};
+constexpr Operation kFailJob{.id = "failJob",
+                             .path = &kJobPath,
+                             .headers = &wire::kIdempotencyHeader,
+                             .body = {kFail},
+                             .replies = {{204, "The failure is recorded."}},
+                             .errors = {409, 422}};
+constexpr Operation kExplain{
+    .id = "explainJob", .path = &kJobPath, .replies = {{200, "Why the job waits.", kExplanation}}};
+
 Result<Poll> poll_command(const wire::Request& request) {
   TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
   Poll poll;
   poll.tenant = request.caller.tenant;
-  TRY(poll.worker, body.text("workerId"));
-  TRY(poll.queues, body.texts("jobTypes"));
-  TRY(int64_t max, body.integer("maxJobs", 0));
-  TRY(int64_t lease, body.integer("leaseSeconds", 0));
-  TRY(int64_t wait, body.integer("maxWaitMs", 0));
+  TRY(poll.worker, body.text(kPoll["workerId"]));
+  TRY(poll.queues, body.texts(kPoll["jobTypes"]));
+  TRY(int64_t max, body.integer(kPoll["maxJobs"]));
+  TRY(int64_t lease, body.integer(kPoll["leaseSeconds"]));
+  TRY(int64_t wait, body.integer(kPoll["maxWaitMs"]));
   if (poll.worker.empty()) return fail(Code::invalid, "NO_WORKER", "workerId is required");
   if (poll.queues.empty())
     return fail(Code::invalid, "NO_JOB_TYPES", "jobTypes must name at least one job type");
@@ -51,8 +109,8 @@ void poll(Service& service, wire::Request request, wire::Respond respond) {
 
 Result<std::string> heartbeat(Service& service, const wire::Request& request) {
   TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
-  TRY(std::string worker, body.text("workerId"));
-  TRY(int64_t lease, body.integer("leaseSeconds", 0));
+  TRY(std::string worker, body.text(kHeartbeat["workerId"]));
+  TRY(int64_t lease, body.integer(kHeartbeat["leaseSeconds"]));
   TRY(Time until,
       service.extend_lease(request.caller.tenant, request.params[0], worker, lease_of(lease)));
   std::string out = "{\"accepted\":true,\"lockExpiresAt\":";
@@ -63,7 +121,7 @@ Result<std::string> heartbeat(Service& service, const wire::Request& request) {
 Result<ResultCommand> complete_command(const wire::Request& request) {
   TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
   ResultCommand c{.id = request.params[0]};
-  TRY(c.worker, body.text("workerId"));
+  TRY(c.worker, body.text(kResult["workerId"]));
   TRY(c.variables, take_variables(body));
   return c;
 }
@@ -77,9 +135,9 @@ void complete(Service& service, wire::Request request, wire::Respond respond) {
 Result<FailCommand> fail_command(const wire::Request& request) {
   TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
   FailCommand c{.job_id = request.params[0]};
-  TRY(c.worker, body.text("workerId"));
-  TRY(c.message, body.text("errorMessage"));
-  TRY(c.retryable, body.flag("retryable"));
+  TRY(c.worker, body.text(kFail["workerId"]));
+  TRY(c.message, body.text(kFail["errorMessage"]));
+  TRY(c.retryable, body.flag(kFail["retryable"]));
   return c;
 }
 
@@ -95,21 +153,23 @@ std::vector<wire::Route> job_routes(Service& s) {
   using wire::Request, wire::Respond;
   return {
       {"POST", "/v1/jobs/poll", [&s](Request r, Respond a) { poll(s, std::move(r), std::move(a)); },
-       "Leases jobs of the given types. With maxWaitMs it waits for the first one."},
+       "Leases jobs of the given types. With maxWaitMs it waits for the first one.", &kPollJobs},
       {"POST", "/v1/jobs/{id}/heartbeat",
        [&s](Request r, Respond a) { respond_with(a, [&] { return heartbeat(s, r); }); },
-       "Extends the lease of a worker that still runs the job; 409 when it does not hold it."},
+       "Extends the lease of a worker that still runs the job; 409 when it does not hold it.",
+       &kExtendLease},
       {"POST", "/v1/jobs/{id}/complete",
        [&s](Request r, Respond a) { complete(s, std::move(r), std::move(a)); },
-       "Completes a job and merges its variables deeply. For a settled job it does nothing (204)."},
+       "Completes a job and merges its variables deeply. For a settled job it does nothing (204).",
+       &kCompleteJob},
       {"POST", "/v1/jobs/{id}/fail",
        [&s](Request r, Respond a) { fail_job(s, std::move(r), std::move(a)); },
-       "Fails a job. The job is offered again if it is retryable and retries are left."},
+       "Fails a job. The job is offered again if it is retryable and retries are left.", &kFailJob},
       {"GET", "/v1/jobs/{id}/explain",
        [&s](Request r, Respond a) {
          respond_with(a, [&] { return s.explain(r.caller.tenant, r.params[0]); });
        },
-       "Says why a job waits and when it may run."},
+       "Says why a job waits and when it may run.", &kExplain},
   };
 }
 

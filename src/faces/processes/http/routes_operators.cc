@@ -13,10 +13,145 @@ namespace pawl::processes {
 
 namespace {
 
+constexpr RequestShape kListQuery{"",
+                                  kFilterQuery,
+                                  {text("cursor", "The cursor of the page before."),
+                                   integer("limit", "How many, at most 1000; 0 or none: 50.")}};
+constexpr AnswerShape kListed{"InstanceListed", kInstance, {time("updatedAt")}};
+constexpr AnswerShape kListedPage{
+    "InstanceList",
+    {list("items", "The newest first.", kListed),
+     text("cursor", "For the next page; absent: there is none.").optional()}};
+constexpr AnswerShape kTimer{
+    "ArmedTimer",
+    {count("index"), flag("interrupting"), text("targetStepId"), time("dueAt").optional(),
+     integer("remainingMs", "Of a suspended instance.").optional()}};
+constexpr AnswerShape kToken{
+    "Token",
+    {text("stepId"), text("stepType"), choice("state", {"running", "held", "failed", "stuck"}),
+     text("executionId").optional(), count("attempt").optional(), time("enteredAt").optional(),
+     text("jobId").optional(), text("jobType").optional(), count("failedTries").optional(),
+     time("attemptEndsAt").optional(), text("childInstanceId").optional(),
+     list("timers", "", kTimer).optional()}};
+constexpr AnswerShape kParked{"QuarantinedEffect", {text("effect"), text("kind"), time("since")}};
+constexpr AnswerShape kDetail{
+    "InstanceDetail",
+    kListed,
+    {list("tokens", "", kToken),
+     list("quarantine", "Effects during which the server crashed.", kParked).optional()}};
+constexpr AnswerShape kFact{
+    "EventFact",
+    {choice("kind", {"entered", "ended", "event"}), text("stepId").optional(),
+     text("stepType").optional(), text("executionId").optional(), count("attempt").optional(),
+     choice("status", kExecutionStatuses).optional(), text("text").optional()}};
+constexpr AnswerShape kEvent{
+    "InstanceEvent",
+    {integer("event", "The number of the event."), time("at"), text("cause").example(R"("start")"),
+     text("by", "Who caused it."),
+     choice("status", kInstanceStatuses, "The status after the event."), text("reason").optional(),
+     list("facts", "", kFact),
+     map("variables", "The variables that changed: {from, to} by name.", wire::Kind::any)
+         .optional()}};
+constexpr AnswerShape kEvents{"InstanceEvents", {list("items", "The oldest first.", kEvent)}};
+constexpr RequestShape kEventsQuery{
+    "", {flag("variables", "Show the variables that each event changed.").by_default(true)}};
+constexpr RequestShape kEventPath{
+    "", {text("id", "The id of the instance."), integer("event", "The number of an event.")}};
+constexpr RequestShape kTasksQuery{
+    "",
+    {text("definitionId"), text("businessKey"), text("step"),
+     text("jobType", "The form of the task."), text("cursor", "The cursor of the page before."),
+     integer("limit", "How many, at most 1000; 0 or none: 50.")}};
+constexpr AnswerShape kTask{
+    "UserTask",
+    {text("instanceId"), text("stepId"), text("definitionId"), time("createdAt"), text("name"),
+     text("jobType").optional(), text("businessKey").optional()}};
+constexpr AnswerShape kTasks{
+    "UserTasks", {list("items", "The oldest first.", kTask), text("cursor").optional()}};
+constexpr AnswerShape kSummary{
+    "DefinitionCounts",
+    {text("definitionId").example(R"("loan")"),
+     map("instances", "The number of instances by status.", wire::Kind::integer)
+         .example(R"({"ACTIVE":2})"),
+     integer("versions").optional(), integer("activeVersion").optional(), flag("paused").optional(),
+     flag("retired").optional()}};
+constexpr AnswerShape kSummaries{"DefinitionCountsList", {list("items", "", kSummary)}};
+constexpr AnswerShape kJobType{
+    "JobType",
+    {text("jobType").example(R"("charge-card")"), count("offered"), count("leased"),
+     count("waitingPolls"), flag("paused"), text("reason").optional()}};
+constexpr AnswerShape kJobTypes{"JobTypes", {list("items", "", kJobType)}};
+constexpr RequestShape kDryRun{
+    "DryRunRequest",
+    {text("definitionId", "A stored definition."),
+     integer("definitionVersion", "Its version; 0 or none: the active one.")
+         .range(std::nullopt, UINT32_MAX),
+     document("definition", "Or: the definition itself.", "ProcessDefinition"),
+     variables("variables", "The first variables."),
+     map("script", "The results of steps by id: {variables, error, retryable, timer}.",
+         wire::Kind::any)}};
+constexpr AnswerShape kDryRunStep{
+    "DryRunStep",
+    {text("stepId").optional(), text("stepType").optional(), count("attempt").optional(),
+     choice("status", kExecutionStatuses).optional(), text("reason").optional(),
+     text("event").optional()}};
+constexpr AnswerShape kDryRunAnswer{
+    "DryRun",
+    {choice("status", kInstanceStatuses), text("failureReason").optional(), texts("currentStepIds"),
+     variables("variables"), list("path", "", kDryRunStep)}};
+constexpr AnswerShape kValid{"ValidDefinition",
+                             {text("id"), flag("valid"), count("steps"), texts("warnings")}};
+constexpr AnswerShape kPausedDefinition{"PausedDefinition", {text("definitionId"), flag("paused")}};
+constexpr AnswerShape kPausedType{"PausedJobType", {text("jobType"), flag("paused")}};
+constexpr RequestShape kTypePath{"", {text("type", "The job type.")}};
+
+constexpr Operation kFindInstances{.id = "findInstances",
+                                   .query = &kListQuery,
+                                   .replies = {{200, "A page of instances.", kListedPage}}};
+constexpr Operation kShowInstance{.id = "inspectInstance",
+                                  .path = &kInstancePath,
+                                  .replies = {{200, "The instance with its tokens.", kDetail}}};
+constexpr Operation kListEvents{.id = "listInstanceEvents",
+                                .path = &kInstancePath,
+                                .query = &kEventsQuery,
+                                .replies = {{200, "The events.", kEvents}}};
+constexpr Operation kStateAt{.id = "getInstanceAtEvent",
+                             .path = &kEventPath,
+                             .replies = {{200, "The instance after the event.", kInstance}}};
+constexpr Operation kListTasks{
+    .id = "listUserTasks", .query = &kTasksQuery, .replies = {{200, "Open tasks.", kTasks}}};
+constexpr Operation kCountDefinitions{.id = "countInstancesByDefinition",
+                                      .replies = {{200, "The counts.", kSummaries}}};
+constexpr Operation kListJobTypes{.id = "listJobTypes",
+                                  .replies = {{200, "The job types.", kJobTypes}}};
+constexpr Operation kRunDry{.id = "dryRun",
+                            .body = {kDryRun},
+                            .replies = {{200, "The walk.", kDryRunAnswer}},
+                            .errors = {404, 409, 422}};
+constexpr Operation kValidate{.id = "validateDefinition",
+                              .body = {wire::document_type("ProcessDefinition")},
+                              .replies = {{200, "The definition is valid.", kValid}},
+                              .errors = {422}};
+constexpr Operation pausing(std::string_view id, const wire::AnyShape& path,
+                            const wire::AnyShape& answer) {
+  return {.id = id,
+          .path = &path,
+          .headers = &wire::kIdempotencyHeader,
+          .body = wire::optional_body(kReason),
+          .replies = {{200, "Whether it is paused now.", answer}},
+          .errors = {409, 422}};
+}
+constexpr Operation kPauseDefinition =
+    pausing("pauseDefinition", kDefinitionPath, kPausedDefinition);
+constexpr Operation kResumeDefinition =
+    pausing("resumeDefinition", kDefinitionPath, kPausedDefinition);
+constexpr Operation kPauseType = pausing("pauseJobType", kTypePath, kPausedType);
+constexpr Operation kResumeType = pausing("resumeJobType", kTypePath, kPausedType);
+
 std::string tenant_of(const wire::Request& r) { return r.caller.tenant; }
 
 size_t limit_of(const wire::Request& request) {
-  std::string text = request.query_param("limit").value_or("");
+  std::string text = request.query_param(kListQuery["limit"]).value_or("");
   size_t n = 0;
   std::from_chars(text.data(), text.data() + text.size(), n);
   return n == 0 ? 50 : std::min(n, kMaxPage);
@@ -24,7 +159,7 @@ size_t limit_of(const wire::Request& request) {
 
 Result<std::string> list(Service& service, const wire::Request& request) {
   TRY(InstanceFilter filter, filter_of_query(request));
-  TRY(Bytes cursor, unhex(request.query_param("cursor").value_or("")));
+  TRY(Bytes cursor, unhex(request.query_param(kListQuery["cursor"]).value_or("")));
   TRY(Service::FoundInstances found,
       service.find(tenant_of(request), filter, cursor, limit_of(request)));
   std::string out = "{\"items\":[";
@@ -100,7 +235,7 @@ Result<std::string> events(Service& service, const wire::Request& request) {
   std::string tenant = tenant_of(request);
   const std::string& id = request.params[0];
   TRY(std::vector<Event> all, service.events(tenant, id));
-  bool with_variables = request.query_param("variables").value_or("true") != "false";
+  bool with_variables = request.query_param(kEventsQuery["variables"]).value_or("true") != "false";
   json::Object before;
   json::Array items;
   for (const Event& e : all) {
@@ -140,16 +275,16 @@ const Step* step_of(const UserTask& task, const Instance& instance, const Defini
 }
 
 Result<std::string> tasks(Service& service, const wire::Request& request) {
-  TRY(Bytes cursor, unhex(request.query_param("cursor").value_or("")));
-  auto wanted = [&](std::string_view name) {
-    return std::string(request.query_param(name).value_or(""));
+  TRY(Bytes cursor, unhex(request.query_param(kTasksQuery["cursor"]).value_or("")));
+  auto wanted = [&](const wire::Member& row) {
+    return std::string(request.query_param(row).value_or(""));
   };
   UserTask like{.instance_id = {},
-                .definition_id = wanted("definitionId"),
-                .business_key = wanted("businessKey"),
+                .definition_id = wanted(kTasksQuery["definitionId"]),
+                .business_key = wanted(kTasksQuery["businessKey"]),
                 .step_id = {},
-                .form = wanted("jobType")};
-  const std::string step_id = wanted("step");
+                .form = wanted(kTasksQuery["jobType"])};
+  const std::string step_id = wanted(kTasksQuery["step"]);
   const size_t limit = limit_of(request);
   json::Array items;
   do {
@@ -221,17 +356,17 @@ Result<std::string> run_dry(Service& service, const wire::Request& request) {
   TRY(wire::BodyReader body, wire::BodyReader::of(request, kBody));
   TRY(VariablesPtr variables, take_variables(body));
   json::Value none(json::Object{});
-  const json::Value* script = body.value().find("script");
+  const json::Value* script = body.value().find(kDryRun["script"]);
   if (script && !script->is_object())
     return fail(Code::invalid, "BAD_SCRIPT", "script must be an object of step ids");
-  if (const json::Value* document = body.value().find("definition")) {
+  if (const json::Value* document = body.value().find(kDryRun["definition"])) {
     TRY(Definition definition, make_definition(*document));
     return dry_run(definition, variables->object, script ? *script : none, service.now());
   }
-  TRY(std::string id, body.text("definitionId"));
+  TRY(std::string id, body.text(kDryRun["definitionId"]));
   if (id.empty())
     return fail(Code::invalid, "NO_DEFINITION_ID", "definitionId or definition is required");
-  TRY(int64_t version, body.integer("definitionVersion", 0));
+  TRY(int64_t version, body.integer(kDryRun["definitionVersion"]));
   TRY(auto definition, service.definition(tenant_of(request), id,
                                           static_cast<uint32_t>(std::max<int64_t>(0, version))));
   return dry_run(*definition, variables->object, script ? *script : none, service.now());
@@ -253,7 +388,7 @@ void pause_definition(Service& service, wire::Request request, wire::Respond res
   auto body = wire::BodyReader::of(request, kOptionalBody);
   if (!body) return respond(refusal(body.error()));
   service.pause_definition(submitter_of(request), request.params[0], paused,
-                           std::string(body->value().string_or("reason")),
+                           std::string(body->value().string_or(kReason["reason"])),
                            reply_with(std::move(respond), 200));
 }
 
@@ -261,7 +396,7 @@ void pause_type(Service& service, wire::Request request, wire::Respond respond, 
   auto body = wire::BodyReader::of(request, kOptionalBody);
   if (!body) return respond(refusal(body.error()));
   service.pause_type(submitter_of(request), request.params[0], paused,
-                     std::string(body->value().string_or("reason")),
+                     std::string(body->value().string_or(kReason["reason"])),
                      reply_with(std::move(respond), 200));
 }
 
@@ -274,40 +409,38 @@ std::vector<wire::Route> operator_routes(Service& s) {
     return [&s, verb](Request r, Respond a) { respond_with(a, [&] { return verb(s, r); }); };
   };
   return {
-      slow({"GET", p + "/instances", read(list),
-            "Lists instances, newest first, by status, definitionId, businessKey, step, variable, "
-            "started and updated range."}),
+      slow({"GET", p + "/instances", read(list), "Lists instances that fit a filter, newest first.",
+            &kFindInstances}),
       {"GET", p + "/instances/{id}", read(show),
-       "Shows an instance with its tokens: jobs, timers, open tasks."},
+       "Shows an instance with its tokens: jobs, timers, open tasks.", &kShowInstance},
       slow({"GET", p + "/instances/{id}/events", read(events),
             "Lists everything that happened to an instance, with the variables each event "
-            "changed."}),
+            "changed.",
+            &kListEvents}),
       slow({"GET", p + "/instances/{id}/events/{event}", read(state),
-            "Shows the instance as it was after an event."}),
-      slow(
-          {"GET", p + "/tasks", read(tasks),
-           "Lists open user tasks, oldest first, by definitionId, businessKey, step and jobType."}),
-      slow(
-          {"GET", p + "/definitions", read(summary), "Counts instances by definition and status."}),
+            "Shows the instance as it was after an event.", &kStateAt}),
+      slow({"GET", p + "/tasks", read(tasks), "Lists open user tasks, oldest first.", &kListTasks}),
+      slow({"GET", p + "/definitions", read(summary), "Counts instances by definition and status.",
+            &kCountDefinitions}),
       {"GET", p + "/job-types", read(job_types),
-       "Lists job types with their offered jobs, leased jobs and waiting polls."},
+       "Lists job types with their offered jobs, leased jobs and waiting polls.", &kListJobTypes},
       slow({"POST", p + "/dry-run", read(run_dry),
-            "Walks a definition with scripted results and writes nothing."}),
+            "Walks a definition with scripted results and writes nothing.", &kRunDry}),
       slow({"POST", p + "/validate",
             [](Request r, Respond a) { respond_with(a, [&] { return validate_definition(r); }); },
-            "Checks a definition without storing it."}),
+            "Checks a definition without storing it.", &kValidate}),
       {"POST", p + "/definitions/{id}/pause",
        [&s](Request r, Respond a) { pause_definition(s, std::move(r), std::move(a), true); },
-       "Refuses new instances of a definition. Chained instances start paused."},
+       "Refuses new instances of a definition. Chained instances start paused.", &kPauseDefinition},
       {"POST", p + "/definitions/{id}/resume",
        [&s](Request r, Respond a) { pause_definition(s, std::move(r), std::move(a), false); },
-       "Accepts new instances of a definition again."},
+       "Accepts new instances of a definition again.", &kResumeDefinition},
       {"POST", p + "/job-types/{type}/pause",
        [&s](Request r, Respond a) { pause_type(s, std::move(r), std::move(a), true); },
-       "Hands out no more jobs of a type."},
+       "Hands out no more jobs of a type.", &kPauseType},
       {"POST", p + "/job-types/{type}/resume",
        [&s](Request r, Respond a) { pause_type(s, std::move(r), std::move(a), false); },
-       "Hands out jobs of a type again."},
+       "Hands out jobs of a type again.", &kResumeType},
   };
 }
 

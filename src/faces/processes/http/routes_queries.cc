@@ -10,6 +10,23 @@ namespace pawl::processes {
 
 namespace {
 
+constexpr AnswerShape kAnswered{
+    "QueryAnswer",
+    {text("name").example(R"("total")"), any("value").example("100"),
+     choice("status", kInstanceStatuses), time("updatedAt", "The last change of the instance.")}};
+constexpr AnswerShape kOneAnswer{
+    "QueryOutcome",
+    {text("name").example(R"("total")"), any("value").optional().example("100"),
+     text("error", "Why there is no value.").optional()}};
+constexpr AnswerShape kAnswers{"QueryOutcomes", {list("items", "", kOneAnswer)}};
+constexpr RequestShape kQueryPath{
+    "", {text("id", "The id of the instance."), text("name", "The name of the query.")}};
+constexpr Operation kAskAll{.id = "runInstanceQueries",
+                            .path = &kInstancePath,
+                            .replies = {{200, "The answer of each query.", kAnswers}}};
+constexpr Operation kAskOne{
+    .id = "runInstanceQuery", .path = &kQueryPath, .replies = {{200, "The answer.", kAnswered}}};
+
 Result<json::Value> evaluate(const Query& query, const Instance& instance, Time now, size_t& work) {
   TRY(json::Value value, query.expression.evaluate(instance.variables->object, now, &work));
   if (work > kWorkPerTurn)
@@ -84,10 +101,10 @@ std::vector<wire::Route> query_routes(Service& s) {
   return {
       slow({"GET", p,
             [&s](Request r, Respond a) { respond_with(a, [&] { return all_queries(s, r); }); },
-            "Evaluates every stored query of the instance's definition."}),
+            "Evaluates every stored query of the instance's definition.", &kAskAll}),
       slow({"GET", p + "/{name}",
             [&s](Request r, Respond a) { respond_with(a, [&] { return one_query(s, r); }); },
-            "Evaluates a stored query over the variables of an instance."}),
+            "Evaluates a stored query over the variables of an instance.", &kAskOne}),
   };
 }
 

@@ -7,6 +7,29 @@ namespace pawl::processes {
 
 namespace {
 
+constexpr AnswerShape kForgotten{
+    "DeletedInstance",
+    {text("instanceId"), flag("deleted"), integer("lastEvent"),
+     any("archivedUntil", "Until when the journal shows it; null: for ever.").example("null")}};
+constexpr RequestShape kRetention{
+    "Retention",
+    {text("completed", "How long completed instances stay, as an ISO 8601 duration.")
+         .example(R"("P30D")"),
+     text("failed", "How long failed instances stay."),
+     text("cancelled", "How long cancelled instances stay.")}};
+constexpr Operation kForget{.id = "deleteInstance",
+                            .path = &kInstancePath,
+                            .headers = &wire::kIdempotencyHeader,
+                            .replies = {{200, "The instance is deleted.", kForgotten}},
+                            .errors = {409, 422}};
+constexpr Operation kGetRetention{.id = "getRetention",
+                                  .replies = {{200, "The durations.", kRetention}}};
+constexpr Operation kPutRetention{.id = "setRetention",
+                                  .headers = &wire::kIdempotencyHeader,
+                                  .body = {kRetention},
+                                  .replies = {{200, "The durations.", kRetention}},
+                                  .errors = {409, 422}};
+
 void set_retention(Service& service, wire::Request request, wire::Respond respond) {
   auto body = wire::BodyReader::of(request, kBody);
   if (!body) return respond(refusal(body.error()));
@@ -22,15 +45,16 @@ std::vector<wire::Route> retention_routes(Service& s) {
     s.forget(submitter_of(r), r.params[0], reply_with(std::move(a), 200));
   };
   return {
-      {"DELETE", "/v1/instances/{id}", forget, "Deletes an instance that has ended."},
+      {"DELETE", "/v1/instances/{id}", forget, "Deletes an instance that has ended.", &kForget},
       {"GET", p + "/retention",
        [&s](Request r, Respond a) {
          respond_with(a, [&] { return s.retention(r.caller.tenant); });
        },
-       "Shows how long instances stay after their end when their definition does not say it."},
+       "Shows how long instances stay after their end when their definition does not say it.",
+       &kGetRetention},
       {"PUT", p + "/retention",
        [&s](Request r, Respond a) { set_retention(s, std::move(r), std::move(a)); },
-       "Sets the default retention: durations by completed, failed and cancelled."},
+       "Sets the default retention: durations by completed, failed and cancelled.", &kPutRetention},
   };
 }
 

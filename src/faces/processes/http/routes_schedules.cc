@@ -6,30 +6,117 @@
 #include "faces/processes/http/answers.h"
 #include "faces/processes/limits.h"
 #include "faces/processes/schedule/schedules.h"
+#include "faces/processes/schedule/shape.h"
 #include "json/text.h"
 
 namespace pawl::processes {
 
 namespace {
 
-// A number from 1 to `max` from the query.
-Result<size_t> number_of(const wire::Request& request, std::string_view name, size_t default_value,
-                         size_t max) {
-  auto text = request.query_param(name);
-  if (!text || text->empty()) return default_value;
+constexpr AnswerShape kScheduleCounts{
+    "ScheduleCounts", {count("started"), count("skipped"), count("failed"), count("missed")}};
+constexpr AnswerShape kScheduleState{"Schedule",
+                                     {text("id").example(R"("nightly")"),
+                                      text("definitionId").example(R"("loan")"),
+                                      integer("definitionVersion").optional(),
+                                      variables("variables").optional(),
+                                      text("businessKey").optional(),
+                                      text("cron").optional().example(R"("0 3 * * *")"),
+                                      text("interval").optional(),
+                                      object("calendar", "", kCalendar).optional(),
+                                      text("timeZone").optional(),
+                                      time("startAt").optional(),
+                                      time("endAt").optional(),
+                                      choice("catchUp", kSchedule["catchUp"].choices),
+                                      choice("overlap", kSchedule["overlap"].choices),
+                                      text("timeVariable").optional(),
+                                      text("description").optional(),
+                                      choice("state", {"active", "paused", "finished"}),
+                                      text("pauseReason").optional(),
+                                      time("createdAt"),
+                                      time("updatedAt"),
+                                      time("nextRunAt").optional(),
+                                      texts("running", "Instances that are not finished."),
+                                      count("queued"),
+                                      object("counts", "How its runs went.", kScheduleCounts)}};
+constexpr AnswerShape kSchedulesPage{
+    "Schedules",
+    {list("items", "By id.", kScheduleState),
+     text("after", "For the next page; absent: there is none.").optional()}};
+constexpr AnswerShape kRun{"ScheduleRun",
+                           {integer("run").optional(), time("scheduledFor"), time("at").optional(),
+                            choice("outcome", {"started", "skipped", "failed", "missed", "queued"}),
+                            text("instanceId").optional(), text("message").optional()}};
+constexpr AnswerShape kRuns{"ScheduleRuns", {list("items", "The newest first.", kRun)}};
+constexpr AnswerShape kTimes{"ScheduleTimes",
+                             {texts("items", "Times.").example(R"(["2026-12-01T03:00:00Z"])")}};
+constexpr AnswerShape kGone{"DeletedSchedule", {text("id"), flag("deleted")}};
+constexpr RequestShape kSchedulePath{"", {text("id", "The id of the schedule.")}};
+constexpr RequestShape kSchedulesQuery{
+    "",
+    {text("definitionId"), text("after", "The id after which the page begins."),
+     integer("limit", "How many.").range(1, kMaxPage).by_default(50)}};
+constexpr RequestShape kNextQuery{
+    "",
+    {integer("count", "How many.").range(1, kShownRuns).by_default(10),
+     time("from", "The time after which; none: now.")}};
+
+constexpr Operation kCreate{.id = "createSchedule",
+                            .headers = &wire::kIdempotencyHeader,
+                            .body = {kSchedule},
+                            .replies = {{201, "The schedule.", kScheduleState}},
+                            .errors = {404, 409, 422}};
+constexpr Operation kList{.id = "listSchedules",
+                          .query = &kSchedulesQuery,
+                          .replies = {{200, "A page of schedules.", kSchedulesPage}}};
+constexpr Operation kShow{.id = "getSchedule",
+                          .path = &kSchedulePath,
+                          .replies = {{200, "The schedule.", kScheduleState}}};
+constexpr Operation kReplace{.id = "putSchedule",
+                             .path = &kSchedulePath,
+                             .headers = &wire::kIdempotencyHeader,
+                             .body = {kSchedule},
+                             .replies = {{200, "The schedule.", kScheduleState}},
+                             .errors = {409, 422}};
+constexpr Operation kNext{.id = "listNextScheduleRuns",
+                          .path = &kSchedulePath,
+                          .query = &kNextQuery,
+                          .replies = {{200, "The times.", kTimes}}};
+constexpr Operation kListRuns{
+    .id = "listScheduleRuns", .path = &kSchedulePath, .replies = {{200, "The runs.", kRuns}}};
+constexpr Operation operating(std::string_view id, const wire::AnyShape& answer,
+                              std::string_view doc) {
+  return {.id = id,
+          .path = &kSchedulePath,
+          .headers = &wire::kIdempotencyHeader,
+          .body = wire::optional_body(kReason),
+          .replies = {{200, doc, answer}},
+          .errors = {409, 422}};
+}
+constexpr Operation kDelete = operating("deleteSchedule", kGone, "The schedule is deleted.");
+constexpr Operation kPause = operating("pauseSchedule", kScheduleState, "The schedule.");
+constexpr Operation kResume = operating("resumeSchedule", kScheduleState, "The schedule.");
+constexpr Operation kTrigger = operating("triggerSchedule", kRun, "The run.");
+
+// A number of the query, within the range of its row.
+Result<size_t> number_of(const wire::Request& request, const wire::Member& row) {
+  auto text = request.query_param(row);
+  if (!text || text->empty()) return static_cast<size_t>(*row.default_integer);
+  const size_t max = static_cast<size_t>(*row.max);
   size_t n = 0;
   auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), n);
   if (failed != std::errc() || end != text->data() + text->size() || n < 1 || n > max)
     return fail(Code::invalid, "BAD_REQUEST",
-                std::string(name) + " must be a number from 1 to " + std::to_string(max));
+                std::string(row.name) + " must be a number from 1 to " + std::to_string(max));
   return n;
 }
 
 Result<std::string> list(Schedules& schedules, const wire::Request& request) {
-  TRY(size_t limit, number_of(request, "limit", 50, kMaxPage));
+  TRY(size_t limit, number_of(request, kSchedulesQuery["limit"]));
   TRY(std::vector<Schedule> found,
-      schedules.list(request.caller.tenant, request.query_param("definitionId").value_or(""),
-                     request.query_param("after").value_or(""), limit));
+      schedules.list(request.caller.tenant,
+                     request.query_param(kSchedulesQuery["definitionId"]).value_or(""),
+                     request.query_param(kSchedulesQuery["after"]).value_or(""), limit));
   json::Array items;
   for (const Schedule& schedule : found)
     items.push_back(schedule_json(schedule));
@@ -44,10 +131,10 @@ Result<std::string> show(Schedules& schedules, const wire::Request& request) {
 }
 
 Result<std::string> next(Schedules& schedules, const wire::Request& request) {
-  TRY(size_t count, number_of(request, "count", 10, kShownRuns));
+  TRY(size_t count, number_of(request, kNextQuery["count"]));
   TRY(Schedule schedule, schedules.find(request.caller.tenant, request.params[0]));
   Time from = schedules.now();
-  if (auto text = request.query_param("from"); text && !text->empty()) {
+  if (auto text = request.query_param(kNextQuery["from"]); text && !text->empty()) {
     auto time = parse_rfc3339(*text);
     if (!time) return fail(Code::invalid, "BAD_TIME", "from: " + time.error().message);
     from = *time;
@@ -88,10 +175,10 @@ void replace(Schedules& schedules, wire::Request request, wire::Respond respond)
   if (!body) return respond(refusal(body.error()));
   json::Value document = std::move(*body).take();
   const std::string& id = request.params[0];
-  if (document.find("id") && document.string_or("id") != id)
+  if (document.find(kSchedule["id"]) && document.string_or(kSchedule["id"]) != id)
     return respond(refusal(
         {Code::invalid, "BAD_SCHEDULE", "the body has another id than the path: leave it out"}));
-  document.object().set("id", id);
+  document.object().set(std::string(kSchedule["id"].name), id);
   schedules.put(submitter_of(request), std::move(document), true,
                 reply_with(std::move(respond), 200));
 }
@@ -99,7 +186,7 @@ void replace(Schedules& schedules, wire::Request request, wire::Respond respond)
 wire::Handler operation(Schedules& schedules, std::string_view name) {
   return [&schedules, name](wire::Request request, wire::Respond respond) {
     auto body = wire::BodyReader::of(request, kOptionalBody);
-    auto reason = body ? body->text("reason") : Result<std::string>(fail(body.error()));
+    auto reason = body ? body->text(kReason["reason"]) : Result<std::string>(fail(body.error()));
     if (!reason) return respond(refusal(reason.error()));
     schedules.operate(submitter_of(request), name, request.params[0], *reason,
                       reply_with(std::move(respond), 200));
@@ -116,21 +203,24 @@ std::vector<wire::Route> schedule_routes(Schedules& schedules) {
     };
   };
   return {
-      {"POST", all, command(create), "Creates a schedule that starts instances when it is due."},
-      wire::slow({"GET", all, reader(schedules, list),
-                  "Lists schedules by id; definitionId, limit and after."}),
-      {"GET", one, reader(schedules, show), "Returns a schedule with its state and counts."},
-      {"PUT", one, command(replace), "Creates or replaces a schedule."},
-      {"DELETE", one, operation(schedules, "delete"), "Deletes a schedule. Its instances go on."},
+      {"POST", all, command(create), "Creates a schedule that starts instances when it is due.",
+       &kCreate},
+      wire::slow({"GET", all, reader(schedules, list), "Lists schedules by id.", &kList}),
+      {"GET", one, reader(schedules, show), "Returns a schedule with its state and counts.",
+       &kShow},
+      {"PUT", one, command(replace), "Creates or replaces a schedule.", &kReplace},
+      {"DELETE", one, operation(schedules, "delete"), "Deletes a schedule. Its instances go on.",
+       &kDelete},
       wire::slow({"GET", one + "/next", reader(schedules, next),
-                  "Returns the times of the next runs; count (default 10) and from."}),
+                  "Returns the times of the next runs.", &kNext}),
       wire::slow({"GET", one + "/runs", reader(schedules, runs),
-                  "Returns the last 100 runs with their instances, the newest first."}),
+                  "Returns the last 100 runs with their instances, the newest first.", &kListRuns}),
       {"POST", one + "/pause", operation(schedules, "pause"),
-       "Pauses a schedule. Runs that fall into the pause are not caught up."},
-      {"POST", one + "/resume", operation(schedules, "resume"), "Resumes a paused schedule."},
+       "Pauses a schedule. Runs that fall into the pause are not caught up.", &kPause},
+      {"POST", one + "/resume", operation(schedules, "resume"), "Resumes a paused schedule.",
+       &kResume},
       {"POST", one + "/trigger", operation(schedules, "trigger"),
-       "Runs a schedule now, by its overlap policy."},
+       "Runs a schedule now, by its overlap policy.", &kTrigger},
   };
 }
 

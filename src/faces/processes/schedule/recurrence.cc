@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "faces/processes/limits.h"
+#include "faces/processes/schedule/shape.h"
 #include "json/text.h"
 
 namespace pawl::processes {
@@ -206,7 +207,7 @@ Result<std::vector<int64_t>> numbers_of(const json::Value& calendar, std::string
 
 Result<void> parse_calendar_days(const json::Value& calendar, DayRule& days) {
   constexpr std::string_view kWeekdays[] = {"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"};
-  TRY(std::vector<std::string> weekdays, texts_of(calendar, "daysOfWeek"));
+  TRY(std::vector<std::string> weekdays, texts_of(calendar, kCalendar["daysOfWeek"]));
   for (const std::string& name : weekdays) {
     auto found = std::find(std::begin(kWeekdays), std::end(kWeekdays), name);
     if (found == std::end(kWeekdays))
@@ -214,21 +215,21 @@ Result<void> parse_calendar_days(const json::Value& calendar, DayRule& days) {
                  "\" is none of MON, TUE, WED, THU, FRI, SAT, SUN");
     days.weekdays |= 1u << (found - std::begin(kWeekdays));
   }
-  TRY(std::vector<int64_t> month_days, numbers_of(calendar, "daysOfMonth", -31, 31));
+  TRY(std::vector<int64_t> month_days, numbers_of(calendar, kCalendar["daysOfMonth"], -31, 31));
   for (int64_t n : month_days)
     (n > 0 ? days.month_days : days.days_before_end) |= uint64_t{1} << (n > 0 ? n : -n);
-  TRY(std::vector<int64_t> months, numbers_of(calendar, "months", 1, 12));
+  TRY(std::vector<int64_t> months, numbers_of(calendar, kCalendar["months"], 1, 12));
   if (!months.empty()) days.months = 0;
   for (int64_t n : months)
     days.months |= 1u << n;
-  TRY(std::vector<std::string> dates, texts_of(calendar, "dates"));
+  TRY(std::vector<std::string> dates, texts_of(calendar, kCalendar["dates"]));
   for (const std::string& text : dates) {
     TRY(Day day, parse_date("dates", text));
     days.dates.insert(day);
   }
-  days.only_dates =
-      !dates.empty() && weekdays.empty() && month_days.empty() && !calendar.find("months");
-  TRY(std::vector<std::string> except, texts_of(calendar, "except"));
+  days.only_dates = !dates.empty() && weekdays.empty() && month_days.empty() &&
+                    !calendar.find(kCalendar["months"]);
+  TRY(std::vector<std::string> except, texts_of(calendar, kCalendar["except"]));
   for (const std::string& text : except) {
     TRY(Day day, parse_date("except", text));
     days.except.insert(day);
@@ -237,15 +238,13 @@ Result<void> parse_calendar_days(const json::Value& calendar, DayRule& days) {
 }
 
 Result<WallTimes> parse_calendar(const json::Value& calendar) {
-  constexpr std::string_view kMembers[] = {"at",     "daysOfWeek", "daysOfMonth",
-                                           "months", "dates",      "except"};
   if (!calendar.is_object()) return bad("calendar must be an object: {\"at\": [\"09:00\"], ...}");
   for (const json::Member& m : calendar.object())
-    if (std::find(std::begin(kMembers), std::end(kMembers), m.name) == std::end(kMembers))
+    if (!kCalendar.has(m.name))
       return bad("calendar has no member \"" + m.name +
                  "\"; known: at, daysOfWeek, daysOfMonth, months, dates, except");
   WallTimes out;
-  TRY(std::vector<std::string> at, texts_of(calendar, "at"));
+  TRY(std::vector<std::string> at, texts_of(calendar, kCalendar["at"]));
   if (at.empty()) return bad("calendar.at is missing: a list of times of the day, [\"09:00\"]");
   for (const std::string& text : at) {
     TRY(int32_t time, parse_time_of_day(text));
@@ -286,13 +285,13 @@ bool DayRule::includes(Day day) const {
 }
 
 Result<Recurrence> Recurrence::parse(const json::Value& schedule, Time anchor) {
-  const json::Value* cron = schedule.find("cron");
-  const json::Value* interval = schedule.find("interval");
-  const json::Value* calendar = schedule.find("calendar");
+  const json::Value* cron = schedule.find(kSchedule["cron"]);
+  const json::Value* interval = schedule.find(kSchedule["interval"]);
+  const json::Value* calendar = schedule.find(kSchedule["calendar"]);
   if ((cron ? 1 : 0) + (interval ? 1 : 0) + (calendar ? 1 : 0) != 1)
     return bad("a schedule has exactly one of \"cron\", \"interval\" and \"calendar\"");
   Recurrence out;
-  if (const json::Value* name = schedule.find("timeZone")) {
+  if (const json::Value* name = schedule.find(kSchedule["timeZone"])) {
     auto zone = name->is_string() ? expr::find_zone(name->string()) : std::nullopt;
     if (!zone || name->string() == "Local")
       return bad("timeZone: " + json::print(*name).substr(0, 100) +

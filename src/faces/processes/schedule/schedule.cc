@@ -5,6 +5,7 @@
 
 #include "base/codec.h"
 #include "faces/processes/limits.h"
+#include "faces/processes/schedule/shape.h"
 #include "json/text.h"
 
 namespace pawl::processes {
@@ -17,13 +18,10 @@ std::unexpected<Error> bad(std::string why) {
 
 constexpr std::string_view kOverlaps[] = {"allow", "skip", "queue", "cancel"};
 constexpr std::string_view kCatchUps[] = {"none", "last", "all"};
-constexpr std::string_view kMembers[] = {
-    "id",    "definitionId", "definitionVersion", "variables",    "businessKey",
-    "cron",  "interval",     "calendar",          "timeZone",     "startAt",
-    "endAt", "catchUp",      "overlap",           "timeVariable", "description"};
 // Texts that are stored as they are.
-constexpr std::string_view kTexts[] = {"id", "definitionId", "businessKey", "timeVariable",
-                                       "description"};
+constexpr std::string_view kTexts[] = {kSchedule["id"], kSchedule["definitionId"],
+                                       kSchedule["businessKey"], kSchedule["timeVariable"],
+                                       kSchedule["description"]};
 
 template <size_t N>
 Result<size_t> choice(const json::Value& document, std::string_view name,
@@ -50,7 +48,7 @@ Result<Time> time_of(const json::Value& document, std::string_view name, Time de
 Result<void> check_members(const json::Value& document) {
   if (!document.is_object()) return bad("a schedule must be a JSON object");
   for (const json::Member& m : document.object())
-    if (std::find(std::begin(kMembers), std::end(kMembers), m.name) == std::end(kMembers))
+    if (!kSchedule.has(m.name))
       return bad("a schedule has no member \"" + m.name.substr(0, 100) + "\"");
   for (std::string_view name : kTexts)
     if (const json::Value* given = document.find(name); given && !given->is_string())
@@ -78,36 +76,38 @@ Time ScheduleSpec::next(Time after) const {
 Result<ScheduleSpec> parse_schedule(const json::Value& document, Time created) {
   TRY_OK(check_members(document));
   ScheduleSpec out;
-  out.id = document.string_or("id");
+  out.id = document.string_or(kSchedule["id"]);
   TRY_OK(check_id(out.id));
-  out.definition_id = document.string_or("definitionId");
+  out.definition_id = document.string_or(kSchedule["definitionId"]);
   if (out.definition_id.empty() || out.definition_id.size() > kDefinitionIdBytes)
     return bad("definitionId must name the definition that the schedule starts");
-  if (const json::Value* version = document.find("definitionVersion")) {
+  if (const json::Value* version = document.find(kSchedule["definitionVersion"])) {
     auto number = version->is_number() ? version->as_int64() : std::nullopt;
     if (!number || *number < 1 || *number > UINT32_MAX)
       return bad("definitionVersion must be a number from 1 on");
     out.version = static_cast<uint32_t>(*number);
   }
-  if (const json::Value* variables = document.find("variables")) {
+  if (const json::Value* variables = document.find(kSchedule["variables"])) {
     if (!variables->is_object()) return bad("variables must be an object");
     out.variables = variables->object();
   }
-  out.business_key = document.string_or("businessKey");
+  out.business_key = document.string_or(kSchedule["businessKey"]);
   if (out.business_key.size() + 40 > kBusinessKeyBytes)
     return bad("businessKey may have " + std::to_string(kBusinessKeyBytes - 40) + " bytes");
-  out.time_variable = document.string_or("timeVariable");
-  TRY(size_t overlap, choice(document, "overlap", kOverlaps, static_cast<size_t>(Overlap::skip)));
+  out.time_variable = document.string_or(kSchedule["timeVariable"]);
+  TRY(size_t overlap,
+      choice(document, kSchedule["overlap"], kOverlaps, static_cast<size_t>(Overlap::skip)));
   out.overlap = static_cast<Overlap>(overlap);
-  TRY(size_t catch_up, choice(document, "catchUp", kCatchUps, static_cast<size_t>(CatchUp::last)));
+  TRY(size_t catch_up,
+      choice(document, kSchedule["catchUp"], kCatchUps, static_cast<size_t>(CatchUp::last)));
   out.catch_up = static_cast<CatchUp>(catch_up);
-  TRY(out.starts, time_of(document, "startAt", 0));
-  TRY(out.ends, time_of(document, "endAt", INT64_MAX));
+  TRY(out.starts, time_of(document, kSchedule["startAt"], 0));
+  TRY(out.ends, time_of(document, kSchedule["endAt"], INT64_MAX));
   if (out.ends < out.starts) return bad("endAt is before startAt");
-  const bool has_start = document.find("startAt") != nullptr;
+  const bool has_start = document.find(kSchedule["startAt"]) != nullptr;
   TRY(out.recurrence, Recurrence::parse(document, has_start ? out.starts : created));
   // An interval counts from the creation on: the first run is one interval later.
-  if (!has_start && document.find("interval")) out.starts = created + 1;
+  if (!has_start && document.find(kSchedule["interval"])) out.starts = created + 1;
   if (json::print(document).size() > kScheduleBytes)
     return fail(Code::too_large, "SCHEDULE_TOO_LARGE",
                 "a schedule may have " + std::to_string(kScheduleBytes) +

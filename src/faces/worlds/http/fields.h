@@ -1,6 +1,7 @@
 #pragma once
 // Bodies and queries of requests.
 
+#include "faces/worlds/http/shapes.h"
 #include "faces/worlds/service/json_fields.h"
 #include "wire/body_reader.h"
 
@@ -14,8 +15,7 @@ Result<wire::BodyReader> body_of(const wire::Request& request);  // {} when ther
 inline wire::MemberReader members_of(const json::Value& object) { return {object, kBody}; }
 // Kinds given as kind=a&kind=b or as kinds=a,b; empty: all.
 std::vector<std::string> kinds_of(const wire::Request& request);
-// A number of the query, no more than `max`.
-Result<uint64_t> query_number(const wire::Request& request, std::string_view name,
-                              uint64_t default_value, uint64_t max);
+// A number of the query, no more than `max`; without it the default of its row, or 0.
+Result<uint64_t> query_number(const wire::Request& request, const wire::Member& row, uint64_t max);
 
 }  // namespace pawl::worlds

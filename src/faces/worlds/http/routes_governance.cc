@@ -45,18 +45,21 @@ Result<Bytes> HttpRoutes::patch_text(const std::string& tenant, const json::Valu
 
 // `mode` of the query, else of the body.
 static Result<bool> parse_strict(const wire::Request& request, const wire::MemberReader& body) {
-  auto query = request.query_param("mode");
-  const json::Value given = query ? json::object({{"mode", *query}}) : json::Value();
-  TRY(std::string mode, (query ? members_of(given) : body).choice("mode", {"strict", "relaxed"}));
+  const wire::Member& row = http::kModeQuery["mode"];
+  auto query = request.query_param(row);
+  const json::Value given = query ? json::object({{row, *query}}) : json::Value();
+  TRY(std::string mode, (query ? members_of(given) : body).choice(http::kGovern["mode"]));
   return mode == "strict";
 }
 
 // `decision` as text, or as the arm {"$tag": ...} of the effect's schema.
 static Result<std::string> parse_decision(const wire::MemberReader& body) {
-  const json::Value* given = body.find("decision");
-  if (!given || !given->is_object()) return body.choice("decision", {"approve", "reject"});
-  const json::Value arm = json::object({{"decision", arm_of(given->string_or("$tag"))}});
-  return members_of(arm).choice("decision", {"approve", "reject"});
+  static constexpr wire::Member kArm =
+      wire::row::choice(http::kGovern["decision"], {"approve", "reject"});
+  const json::Value* given = body.find(kArm);
+  if (!given || !given->is_object()) return body.choice(kArm);
+  const json::Value arm = json::object({{kArm, arm_of(given->string_or("$tag"))}});
+  return members_of(arm).choice(kArm);
 }
 
 Result<Govern> HttpRoutes::parse_govern(const WorldRef& world, const Request& request,
@@ -70,25 +73,25 @@ Result<Govern> HttpRoutes::parse_govern(const WorldRef& world, const Request& re
     return fail(
         Code::not_found, "not_found",
         "governance has propose, shadow, approve, reject and apply, not '" + out.action + "'");
-  TRY(out.command, body.text("command_id"));
+  TRY(out.command, body.text(http::kGovern["command_id"]));
   // Repetitions under one Idempotency-Key are one command.
   if (const std::string_view key = request.header("Idempotency-Key");
       out.command.empty() && !key.empty())
     out.command = hex(view(sha256(key))).substr(0, 32);
   out.named = !out.command.empty();
   if (!out.named) out.command = service_.new_id("command");
-  TRY(std::optional<uint64_t> proposal, body.count("proposal_id"));
+  TRY(std::optional<uint64_t> proposal, body.count(http::kGovern["proposal_id"]));
   if (!proposal && out.action != "propose")
     return bad_request(out.action + " wants {\"proposal_id\": number}");
   out.proposal = proposal.value_or(0);
-  TRY(out.approver, body.text("approver", request.caller.user));
+  TRY(out.approver, body.text(http::kGovern["approver"].name, request.caller.user));
   TRY(out.strict, parse_strict(request, body));
   TRY(std::string decision, parse_decision(body));
   if (out.action == "approve") out.action = decision;
-  if (body.has("description")) {
-    TRY(out.description, body.text("description"));
+  if (body.has(http::kGovern["description"])) {
+    TRY(out.description, body.text(http::kGovern["description"]));
   }
-  if (const json::Value* patch = body.value().find("patch")) {
+  if (const json::Value* patch = body.value().find(http::kGovern["patch"])) {
     TRY(out.patch, patch_text(world.world_id.tenant, *patch));
   }
   if (out.action == "propose" && out.patch.empty())
@@ -101,7 +104,7 @@ Result<Govern> HttpRoutes::parse_govern(const WorldRef& world, const Request& re
 
 Result<std::vector<Event>> HttpRoutes::parse_seeds(const WorldRef& world, uint64_t proposal,
                                                    const MemberReader& body) const {
-  const json::Value* seeds = body.find("seed_events");
+  const json::Value* seeds = body.find(http::kGovern["seed_events"]);
   if (!seeds) return std::vector<Event>();
   if (!seeds->is_array()) return bad_request("'seed_events' is a list of events");
   TRY(WorldRef next, service_.under_proposal(world, proposal));

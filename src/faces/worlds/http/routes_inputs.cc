@@ -11,21 +11,36 @@ namespace {
 
 // A value in JSON (`value` or `value_json`), or in CBOR (`value_b64`, `value_cbor_b64`,
 // `value_cbor`); nothing when the body has none of them.
-Result<std::optional<GivenValue>> find_value(const json::Value& body, const std::string& name) {
+struct ValueRows {
+  std::string_view plain, json;
+  std::array<std::string_view, 3> cbor;
+};
+constexpr ValueRows kEventValue{
+    http::kEvent["value"],
+    http::kEvent["value_json"],
+    {http::kEvent["value_b64"], http::kEvent["value_cbor_b64"], http::kEvent["value_cbor"]}};
+// Receipts and frames name their payloads alike.
+constexpr ValueRows kPayload{http::kReceipt["payload"],
+                             http::kReceipt["payload_json"],
+                             {http::kReceipt["payload_b64"], http::kReceipt["payload_cbor_b64"],
+                              http::kReceipt["payload_cbor"]}};
+
+Result<std::optional<GivenValue>> find_value(const json::Value& body, const ValueRows& rows) {
   using Found = std::optional<GivenValue>;
-  for (const char* suffix : {"_b64", "_cbor_b64", "_cbor"}) {
-    TRY(std::optional<Bytes> cbor, bytes_field(body, name + suffix));
+  for (std::string_view name : rows.cbor) {
+    TRY(std::optional<Bytes> cbor, bytes_field(body, name));
     if (cbor) return Found(GivenValue{std::move(cbor), {}});
   }
-  const json::Value* value = body.find(name + "_json");
-  if (const json::Value* plain = body.find(name); plain && (!value || value->is_null()))
+  const json::Value* value = body.find(rows.json);
+  if (const json::Value* plain = body.find(rows.plain); plain && (!value || value->is_null()))
     value = plain;
   if (!value) return Found();
   return Found(GivenValue{{}, *value});
 }
 
-Result<GivenValue> value_of(const json::Value& body, const std::string& name) {
-  TRY(std::optional<GivenValue> found, find_value(body, name));
+Result<GivenValue> value_of(const json::Value& body, const ValueRows& rows) {
+  TRY(std::optional<GivenValue> found, find_value(body, rows));
+  const std::string name(rows.plain);
   if (!found)
     return bad_request("the body lacks '" + name + "', '" + name + "_json' or '" + name + "_b64'");
   return *std::move(found);
@@ -33,21 +48,22 @@ Result<GivenValue> value_of(const json::Value& body, const std::string& name) {
 
 // The intent as "sha256:hex", as the bare hex, or as a list of its bytes.
 Result<Bytes> intent_of(const json::Value& body) {
-  if (const json::Value* listed = body.find("intent_hash"); listed && listed->is_array()) {
-    TRY(std::optional<Bytes> digest, bytes_field(body, "intent_hash"));
+  const wire::Member& row = http::kReceipt["intent_hash"];
+  if (const json::Value* listed = body.find(row); listed && listed->is_array()) {
+    TRY(std::optional<Bytes> digest, bytes_field(body, row));
     if (digest->size() != 32) return bad_request("'intent_hash' has 32 bytes");
     return *std::move(digest);
   }
-  return parse_intent(body.string_or("intent_hash", body.string_or("intent_id")));
+  return parse_intent(body.string_or(row, body.string_or(http::kReceipt["intent_id"])));
 }
 
 // Only a receipt that went well must have a payload.
 Result<GivenValue> payload_of(const json::Value& body, const std::string& status) {
   const bool mentioned =
       std::any_of(body.object().begin(), body.object().end(),
-                  [](const json::Member& m) { return m.name.starts_with("payload"); });
+                  [](const json::Member& m) { return m.name.starts_with(kPayload.plain); });
   if (status != "ok" && !mentioned) return GivenValue{cbor::encode(cbor::Value()), {}};
-  return value_of(body, "payload");
+  return value_of(body, kPayload);
 }
 
 // Members of an answer about something that this world accepted.
@@ -63,32 +79,32 @@ std::string open_outcome(const InputOutcome& outcome) {
 
 Result<IntentIdentity> parse_identity(const wire::MemberReader& body) {
   IntentIdentity out;
-  TRY(out.effect, body.text("effect"));
-  TRY(out.effect_hash, body.text("effect_hash"));
-  TRY(out.executor_module, body.text("executor_module"));
-  TRY(out.executor_module_hash, body.text("executor_module_hash"));
-  TRY(out.executor_entrypoint, body.text("executor_entrypoint"));
+  TRY(out.effect, body.text(http::kFrame["effect"]));
+  TRY(out.effect_hash, body.text(http::kFrame["effect_hash"]));
+  TRY(out.executor_module, body.text(http::kFrame["executor_module"]));
+  TRY(out.executor_module_hash, body.text(http::kFrame["executor_module_hash"]));
+  TRY(out.executor_entrypoint, body.text(http::kFrame["executor_entrypoint"]));
   return out;
 }
 
 Result<StreamFrame> parse_frame(const wire::MemberReader& body) {
   StreamFrame out;
   TRY(out.intent, intent_of(body.value()));
-  TRY(GivenValue payload, value_of(body.value(), "payload"));
+  TRY(GivenValue payload, value_of(body.value(), kPayload));
   out.payload = frame_payload(payload);
-  TRY(out.origin_instance_key, bytes_field(body.value(), "origin_instance_key_b64"));
-  TRY(std::optional<Bytes> signature, bytes_field(body.value(), "signature_b64"));
+  TRY(out.origin_instance_key, bytes_field(body.value(), http::kFrame["origin_instance_key_b64"]));
+  TRY(std::optional<Bytes> signature, bytes_field(body.value(), http::kFrame["signature_b64"]));
   out.signature = signature ? *std::move(signature) : no_signature();
-  TRY(std::optional<uint64_t> seq, body.count("seq"));
-  TRY(std::optional<uint64_t> emitted, body.count("emitted_at_seq"));
+  TRY(std::optional<uint64_t> seq, body.count(http::kFrame["seq"]));
+  TRY(std::optional<uint64_t> emitted, body.count(http::kFrame["emitted_at_seq"]));
   if (!seq) return bad_request("the body lacks 'seq': frames count from 1");
   out.seq = *seq;
   out.emitted_at_seq = emitted.value_or(0);
-  TRY(out.origin_module_id, body.text("origin_module_id"));
-  TRY(out.origin_workflow_hash, body.text("origin_workflow_hash"));
+  TRY(out.origin_module_id, body.text(http::kFrame["origin_module_id"]));
+  TRY(out.origin_workflow_hash, body.text(http::kFrame["origin_workflow_hash"]));
   TRY(out.identity, parse_identity(body));
-  TRY(out.kind, body.text("kind"));
-  TRY(out.payload_ref, body.text("payload_ref"));
+  TRY(out.kind, body.text(http::kFrame["kind"]));
+  TRY(out.payload_ref, body.text(http::kFrame["payload_ref"]));
   TRY_OK(check_payload_ref(out));
   return out;
 }
@@ -98,13 +114,13 @@ Result<StreamFrame> parse_frame(const wire::MemberReader& body) {
 Result<SendEvent> HttpRoutes::parse_event(const WorldRef& world, const MemberReader& body) const {
   SendEvent out;
   out.world = world.world_id.world;
-  out.event.schema = std::string(body.value().string_or("schema"));
+  out.event.schema = std::string(body.value().string_or(http::kEvent["schema"]));
   if (out.event.schema.empty())
     return bad_request("an event is {\"schema\": name, \"value\": ...}");
-  TRY(GivenValue value, value_of(body.value(), "value"));
+  TRY(GivenValue value, value_of(body.value(), kEventValue));
   TRY(out.event.value, service_.event_value(world, out.event.schema, value));
-  TRY(out.event.key, bytes_field(body.value(), "key_b64"));
-  TRY(std::optional<uint64_t> epoch, body.count("expected_world_epoch"));
+  TRY(out.event.key, bytes_field(body.value(), http::kEvent["key_b64"]));
+  TRY(std::optional<uint64_t> epoch, body.count(http::kEvent["expected_world_epoch"]));
   out.expected_epoch = epoch.value_or(0);
   return out;
 }
@@ -122,7 +138,7 @@ void HttpRoutes::send_event(Request request, Respond respond) {
   auto world = world_of(request);
   auto body = world ? body_of(request) : Result<wire::BodyReader>(fail(world.error()));
   if (!body) return respond(refuse(body.error()));
-  const json::Value* batch = body->value().find("events");
+  const json::Value* batch = body->value().find(http::kEvents["events"]);
   if (!batch || !batch->is_array())
     return send_one(std::move(request), std::move(respond), *world, *body);
   auto events = parse_events(*world, batch->array());
@@ -135,9 +151,9 @@ void HttpRoutes::send_one(Request request, Respond respond, const WorldRef& worl
                           const MemberReader& body) {
   auto event = parse_event(world, body);
   if (!event) return respond(refuse(event.error()));
-  auto submission = body.text("submission_id");
+  auto submission = body.text(http::kEvent["submission_id"]);
   if (!submission) return respond(refuse(submission.error()));
-  auto correlation = body.text("correlation_id");
+  auto correlation = body.text(http::kEvent["correlation_id"]);
   if (!correlation) return respond(refuse(correlation.error()));
   std::string once = submission->empty() ? std::string(request.header("Idempotency-Key"))
                                          : "worlds/" + event->world + "/" + *submission;
@@ -159,12 +175,14 @@ Result<IntentReceipt> HttpRoutes::parse_receipt(const WorldRef& world, const Pen
                                                 const MemberReader& body) const {
   IntentReceipt out;
   out.intent = intent.intent;
-  TRY(out.status, body.text("status", "ok"));
-  TRY(out.cost_cents, body.count("cost_cents"));
+  TRY(out.status, body.text(http::kReceipt["status"]));
+  TRY(out.cost_cents, body.count(http::kReceipt["cost_cents"]));
   TRY(GivenValue payload, payload_of(body.value(), out.status));
   TRY(out.payload, service_.receipt_payload(world, intent, payload));
   TRY(std::optional<Bytes> signature,
-      bytes_field(body.value(), body.value().find("signature") ? "signature" : "signature_b64"));
+      bytes_field(body.value(), body.value().find(http::kReceipt["signature"])
+                                    ? http::kReceipt["signature"]
+                                    : http::kReceipt["signature_b64"]));
   out.signature = signature ? *std::move(signature) : no_signature();
   return out;
 }
@@ -174,7 +192,7 @@ void HttpRoutes::send_receipt(Request request, Respond respond) {
   auto body = world ? body_of(request) : Result<wire::BodyReader>(fail(world.error()));
   auto intent = body ? intent_of(body->value()) : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
-  auto correlation = body->text("correlation_id");
+  auto correlation = body->text(http::kReceipt["correlation_id"]);
   auto answer = [respond = std::move(respond),
                  more = accepted_members(*world->world, correlation.value_or(std::string()))](
                     Result<InputOutcome> outcome) mutable {

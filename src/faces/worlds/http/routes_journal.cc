@@ -27,11 +27,11 @@ std::string sse(std::string_view event, std::optional<uint64_t> id, const json::
 static Result<RecordQuery> query_of(const wire::Request& request) {
   RecordQuery out;
   out.world_id = {request.caller.tenant, request.params.at(0)};
-  TRY(out.limit, query_number(request, "limit", 100, kMaxPage));
+  TRY(out.limit, query_number(request, http::kRecordsQuery["limit"], kMaxPage));
   out.limit = std::max<uint64_t>(1, out.limit);
   out.kinds = kinds_of(request);
-  if (request.query_param("from")) {
-    TRY(out.from, query_number(request, "from", 0, UINT64_MAX));
+  if (request.query_param(http::kRecordsQuery["from"])) {
+    TRY(out.from, query_number(request, http::kRecordsQuery["from"], UINT64_MAX));
   }
   return out;
 }
@@ -192,7 +192,7 @@ struct RecordStream {
 
 void HttpRoutes::journal_wait(Request request, Respond respond) {
   auto query = query_of(request);
-  auto timeout = query ? query_number(request, "timeout_ms", 30'000, kMaxWaitMs)
+  auto timeout = query ? query_number(request, http::kWaitQuery["timeout_ms"], kMaxWaitMs)
                        : Result<uint64_t>(fail(query.error()));
   auto now = timeout ? service_.open_snapshot(query->world_id)
                      : Result<WorldSnapshot>(fail(timeout.error()));
@@ -208,7 +208,7 @@ void HttpRoutes::journal_wait(Request request, Respond respond) {
 
 void HttpRoutes::journal_stream(Request request, Respond respond) {
   auto query = query_of(request);
-  if (const std::string_view last = request.header("Last-Event-ID");
+  if (const std::string_view last = request.header(http::kStreamHeaders["Last-Event-ID"]);
       query && !query->from && !last.empty()) {
     auto id = whole_number(last);
     if (!id)

@@ -30,7 +30,7 @@ IndexStore reading(const ReadSnapshot& snapshot, const std::string& tenant) {
 }
 
 Result<Bytes> key_param(const wire::Request& request) {
-  auto text = request.query_param("key_b64");
+  auto text = request.query_param(http::kStateQuery["key_b64"]);
   if (!text) return Bytes();
   return unbase64(*text);
 }
@@ -57,7 +57,8 @@ Result<json::Value> HttpRoutes::get_state(const Request& request) {
     return fail(Code::not_found, "not_found",
                 "workflow '" + workflow + "' is not in the manifest of world '" + s.world.id + "'");
   TRY(Bytes key, key_param(request));
-  TRY(Consistency wanted, parse_consistency(request.query_param("consistency").value_or("head")));
+  TRY(Consistency wanted,
+      parse_consistency(request.query_param(http::kStateQuery["consistency"]).value_or("")));
   TRY(bool at_head, head_serves(wanted, s.world.id, s.head.height));
   json::Object out;
   out.add("journal_head", s.head.height);
@@ -92,10 +93,10 @@ Result<json::Value> HttpRoutes::list_cells(const WorldSnapshot& s, const Request
   if (!s.loaded->workflow(workflow))
     return fail(Code::not_found, "not_found",
                 "workflow '" + workflow + "' is not in the manifest of world '" + s.world.id + "'");
-  TRY(uint64_t limit, query_number(request, "limit", 100, kMaxPage));
+  TRY(uint64_t limit, query_number(request, http::kStateQuery["limit"], kMaxPage));
   limit = std::max<uint64_t>(1, limit);
-  TRY(Bytes lead, unbase64(request.query_param("prefix_b64").value_or("")));
-  TRY(Bytes after, unbase64(request.query_param("after_b64").value_or("")));
+  TRY(Bytes lead, unbase64(request.query_param(http::kStateQuery["prefix_b64"]).value_or("")));
+  TRY(Bytes after, unbase64(request.query_param(http::kStateQuery["after_b64"]).value_or("")));
   const Key base = cells_prefix(s.world_id, workflow);
   json::Array cells;
   std::string next;

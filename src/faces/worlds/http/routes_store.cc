@@ -40,7 +40,7 @@ void HttpRoutes::get_blob(Request request, Respond respond) {
 void HttpRoutes::collect(Request request, Respond respond) {
   auto body = body_of(request);
   if (!body) return respond(refuse(body.error()));
-  auto seconds = body->count("grace_seconds");
+  auto seconds = body->count(http::kCollect["grace_seconds"]);
   if (seconds && *seconds && **seconds >= 1'000'000'000)
     seconds = bad_request("'grace_seconds' is less than 1000000000");
   if (!seconds) return respond(refuse(seconds.error()));
@@ -123,9 +123,9 @@ static bool adds_version(const wire::Request& request) {
 
 // The stored form of a binding: JSON.
 static Result<std::string> parse_info(const wire::MemberReader& body) {
-  TRY(std::string source, body.choice("source_kind", {"node_secret_store", "worker_env"}));
-  TRY(std::string variable, body.text("env_var"));
-  TRY(std::string status, body.choice("status", {"active", "disabled"}));
+  TRY(std::string source, body.choice(http::kSecret["source_kind"]));
+  TRY(std::string variable, body.text(http::kSecret["env_var"]));
+  TRY(std::string status, body.choice(http::kSecret["status"]));
   if (source == "worker_env" && variable.empty())
     return bad_request("a binding of the kind worker_env wants {\"env_var\": name}");
   json::Object info;
@@ -137,15 +137,15 @@ static Result<std::string> parse_info(const wire::MemberReader& body) {
 
 static Result<std::optional<Bytes>> parse_plain(const wire::MemberReader& body) {
   std::optional<Bytes> plain;
-  if (body.value().find("plaintext")) {
-    TRY(plain, body.text("plaintext"));
+  if (body.value().find(http::kSecret["plaintext"])) {
+    TRY(plain, body.text(http::kSecret["plaintext"]));
   }
-  if (body.value().find("plaintext_b64")) {
-    TRY(std::string text, body.text("plaintext_b64"));
+  if (body.value().find(http::kSecret["plaintext_b64"])) {
+    TRY(std::string text, body.text(http::kSecret["plaintext_b64"]));
     TRY(plain, unbase64(text));
   }
   if (!plain) return plain;
-  TRY(std::string expected, body.text("expected_digest"));
+  TRY(std::string expected, body.text(http::kSecret["expected_digest"]));
   if (expected.empty()) return plain;
   TRY(Bytes digest, digest_of(expected));
   if (digest != view(sha256(*plain)))
@@ -156,8 +156,9 @@ static Result<std::optional<Bytes>> parse_plain(const wire::MemberReader& body) 
 static Result<NewSecret> parse_secret(const wire::Request& request) {
   TRY(wire::BodyReader body, body_of(request));
   NewSecret out;
-  out.binding = request.params.empty() ? std::string(body.value().string_or("binding_id"))
-                                       : request.params[0];
+  out.binding = request.params.empty()
+                    ? std::string(body.value().string_or(http::kSecret["binding_id"]))
+                    : request.params[0];
   if (out.binding.empty() || out.binding.size() > 256 || !is_utf8(out.binding))
     return bad_request("a secret binding has an id of at most 256 bytes of UTF-8");
   TRY(std::string info, parse_info(body));

@@ -13,31 +13,36 @@ namespace {
 
 constexpr size_t kMaxWaits = 100;  // open intents and instances that are shown
 
+Result<uint64_t> window_of(const wire::Request& request) {
+  const wire::Member& row = http::kTraceQuery["window_limit"];
+  if (!request.query_param(row)) return kDefaultWindow;
+  return query_number(request, row, kMaxWindow);
+}
+
 Result<TraceQuery> query_of(const wire::Request& request) {
   TraceQuery out;
-  TRY(out.limit, query_number(request, "window_limit", kDefaultWindow, kMaxWindow));
+  TRY(out.limit, window_of(request));
   out.limit = std::max<uint64_t>(1, out.limit);
-  out.event_hash = request.query_param("event_hash");
-  out.workflow = request.query_param("workflow");
+  out.event_hash = request.query_param(http::kTraceQuery["event_hash"]);
+  out.workflow = request.query_param(http::kTraceQuery["workflow"]);
   if (!out.event_hash && out.workflow) {
-    TRY(out.key, unbase64(request.query_param("key_b64").value_or("")));
+    TRY(out.key, unbase64(request.query_param(http::kTraceQuery["key_b64"]).value_or("")));
   }
-  out.schema = request.query_param("schema");
-  out.correlate_by = request.query_param("correlate_by");
-  out.value = request.query_param("value");
+  out.schema = request.query_param(http::kTraceQuery["schema"]);
+  out.correlate_by = request.query_param(http::kTraceQuery["correlate_by"]);
+  out.value = request.query_param(http::kTraceQuery["value"]);
   return out;
 }
 
 // The query; members that were not given are null.
 json::Value query_json(const wire::Request& request) {
   json::Object out;
-  for (const char* name :
-       {"event_hash", "schema", "correlate_by", "value", "workflow", "key_b64"}) {
-    auto given = request.query_param(name);
-    out.add(name, given ? json::Value(*given) : json::Value());
+  for (const wire::Member& row : http::kTraceQuery) {
+    auto given = request.query_param(row);
+    out.add(std::string(row.name), given ? json::Value(*given) : json::Value());
   }
-  auto limit = query_number(request, "window_limit", kDefaultWindow, kMaxWindow);
-  out.add("window_limit", limit.value_or(kDefaultWindow));
+  out.set(std::string(http::kTraceQuery["window_limit"].name),
+          window_of(request).value_or(kDefaultWindow));
   return json::Value(std::move(out));
 }
 
@@ -107,7 +112,7 @@ Result<json::Value> HttpRoutes::trace(const Request& request) {
 Result<json::Value> HttpRoutes::trace_summary(const Request& request) {
   TRY(WorldSnapshot s, snapshot_of(request));
   const WorldHead& h = s.head;
-  TRY(uint64_t limit, query_number(request, "recent_limit", kMaxWaits, 1000));
+  TRY(uint64_t limit, query_number(request, http::kSummaryQuery["recent_limit"], 1000));
   TRY(json::Array pending, pending_json(s.snapshot, s.world_id, h, limit));
   return json::object(
       {{"totals",

@@ -42,16 +42,16 @@ json::Value work_json(const OpenWork& work) {
 // what it wants.
 Result<WorkRequest> parse_poll(const wire::MemberReader& body) {
   WorkRequest out;
-  out.worker = std::string(body.value().string_or("worker"));
-  auto number = [&](std::string_view name, uint64_t& into) {
-    auto n = body.count(name);
+  out.worker = std::string(body.value().string_or(http::kPoll["worker"]));
+  auto number = [&](const wire::Member& row, uint64_t& into) {
+    auto n = body.count(row);
     if (n && *n) into = **n;
     return n.has_value();
   };
-  if (!number("limit", out.limit) || !number("lease_ms", out.lease_ms) ||
-      !number("wait_ms", out.wait_ms))
+  if (!number(http::kPoll["limit"], out.limit) || !number(http::kPoll["lease_ms"], out.lease_ms) ||
+      !number(http::kPoll["wait_ms"], out.wait_ms))
     return WorkRequest{};
-  const json::Value* effects = body.value().find("effects");
+  const json::Value* effects = body.value().find(http::kPoll["effects"]);
   if (!effects || !effects->is_array()) return out;
   for (const json::Value& effect : effects->array()) {
     if (!effect.is_string()) return WorkRequest{};
@@ -83,11 +83,12 @@ void HttpRoutes::poll(Request request, Respond respond) {
 
 void HttpRoutes::release(Request request, Respond respond) {
   auto body = body_of(request);
-  auto intent =
-      body ? parse_hash(body->value().string_or("intent_hash")) : Result<Bytes>(fail(body.error()));
+  auto intent = body ? parse_hash(body->value().string_or(http::kRelease["intent_hash"]))
+                     : Result<Bytes>(fail(body.error()));
   if (!intent) return respond(refuse(intent.error()));
-  service_.release({request.caller.tenant, std::string(body->value().string_or("world_id"))},
-                   *intent);
+  service_.release(
+      {request.caller.tenant, std::string(body->value().string_or(http::kRelease["world_id"]))},
+      *intent);
   respond(wire::json_response(200, "{\"status\":\"released\"}"));
 }
 

@@ -11,16 +11,16 @@ namespace pawl::worlds {
 namespace {
 
 // Parameters of the query as the params of an effect.
-cbor::Value params_of(const wire::Request& request, std::initializer_list<std::string_view> words) {
+cbor::Value params_of(const wire::Request& request, std::initializer_list<std::string_view> names) {
   cbor::Map out{{"root_hash", request.params.empty() ? std::string() : request.params[0]}};
-  for (std::string_view word : words)
-    if (auto given = request.query_param(word)) out.emplace_back(word, *given);
+  for (std::string_view name : names)
+    if (auto given = request.query_param(name)) out.emplace_back(name, *given);
   return cbor::Value(std::move(out));
 }
 
-Result<std::optional<uint64_t>> some_number(const wire::Request& request, std::string_view name) {
-  if (!request.query_param(name)) return std::optional<uint64_t>();
-  TRY(uint64_t n, query_number(request, name, 0, UINT64_MAX));
+Result<std::optional<uint64_t>> some_number(const wire::Request& request, const wire::Member& row) {
+  if (!request.query_param(row)) return std::optional<uint64_t>();
+  TRY(uint64_t n, query_number(request, row, UINT64_MAX));
   return std::optional<uint64_t>(n);
 }
 
@@ -28,7 +28,7 @@ Result<std::optional<uint64_t>> some_number(const wire::Request& request, std::s
 
 Result<json::Value> HttpRoutes::workspace_resolve(const Request& request) {
   TRY(WorldSnapshot s, snapshot_of(request));
-  const std::string name = request.query_param("workspace").value_or("");
+  const std::string name = request.query_param(http::kResolveQuery["workspace"]).value_or("");
   TRY_OK(check_workspace_name(name));
   TRY(Cell cell, s.snapshot.read(
                      cell_key(s.world_id, kWorkspaceWorkflow, cbor::canonical(cbor::Value(name)))));
@@ -37,7 +37,7 @@ Result<json::Value> HttpRoutes::workspace_resolve(const Request& request) {
     TRY(Instance instance, decode_instance(cell.value()));
     history = std::move(instance.state);
   }
-  TRY(std::optional<uint64_t> version, some_number(request, "version"));
+  TRY(std::optional<uint64_t> version, some_number(request, http::kResolveQuery["version"]));
   TRY(cbor::Value found, resolve_workspace(history, version));
   json::Object out;
   out.add("workspace", name);
@@ -48,8 +48,10 @@ Result<json::Value> HttpRoutes::workspace_resolve(const Request& request) {
 
 Result<json::Value> HttpRoutes::workspace_entries(const Request& request) {
   const IndexStore store = service_.read_store(request.caller.tenant);
-  cbor::Value params = params_of(request, {"path", "scope", "cursor"});
-  TRY(uint64_t limit, query_number(request, "limit", 1000, 10'000));
+  cbor::Value params = params_of(
+      request,
+      {http::kEntriesQuery["path"], http::kEntriesQuery["scope"], http::kEntriesQuery["cursor"]});
+  TRY(uint64_t limit, query_number(request, http::kEntriesQuery["limit"], 10'000));
   params.map().emplace_back("limit", limit);
   TRY(cbor::Value entries, Workspace(store).list(params));
   return plain_json(entries);
@@ -57,18 +59,18 @@ Result<json::Value> HttpRoutes::workspace_entries(const Request& request) {
 
 Result<json::Value> HttpRoutes::workspace_entry(const Request& request) {
   const IndexStore store = service_.read_store(request.caller.tenant);
-  TRY(cbor::Value entry, Workspace(store).read_ref(params_of(request, {"path"})));
+  TRY(cbor::Value entry, Workspace(store).read_ref(params_of(request, {http::kPathQuery["path"]})));
   if (entry.is_null())
     return fail(Code::not_found, "not_found",
-                "path not found: " + request.query_param("path").value_or(""));
+                "path not found: " + request.query_param(http::kPathQuery["path"]).value_or(""));
   return plain_json(entry);
 }
 
 Result<Bytes> HttpRoutes::file_bytes(const Request& request) const {
   const IndexStore store = service_.read_store(request.caller.tenant);
-  cbor::Value params = params_of(request, {"path"});
-  TRY(std::optional<uint64_t> start, some_number(request, "start"));
-  TRY(std::optional<uint64_t> end, some_number(request, "end"));
+  cbor::Value params = params_of(request, {http::kPathQuery["path"]});
+  TRY(std::optional<uint64_t> start, some_number(request, http::kBytesQuery["start"]));
+  TRY(std::optional<uint64_t> end, some_number(request, http::kBytesQuery["end"]));
   if (start.has_value() != end.has_value()) return bad_request("a range wants both start and end");
   if (start) params.map().emplace_back("range", cbor::Map{{"start", *start}, {"end", *end}});
   TRY(cbor::Value bytes, Workspace(store).read_bytes(params));
@@ -86,7 +88,8 @@ void HttpRoutes::workspace_bytes(Request request, Respond respond) {
 
 Result<json::Value> HttpRoutes::workspace_annotations(const Request& request) {
   const IndexStore store = service_.read_store(request.caller.tenant);
-  TRY(cbor::Value annotations, Workspace(store).annotations_get(params_of(request, {"path"})));
+  TRY(cbor::Value annotations,
+      Workspace(store).annotations_get(params_of(request, {http::kPathQuery["path"]})));
   return plain_json(annotations);
 }
 
@@ -104,7 +107,7 @@ void HttpRoutes::workspace_apply(Request request, Respond respond) {
   const bool fresh = request.params.empty();
   json::Object order;
   order.add("root_hash", fresh ? json::Value() : json::Value(request.params[0]));
-  if (const json::Value* list = body->value().find("operations"))
+  if (const json::Value* list = body->value().find(http::kApply["operations"]))
     order.add("operations", *list);
   else if (!fresh)
     return respond(

@@ -41,31 +41,32 @@ Result<json::Object> world_page(const WorldSnapshot& s) {
   return out;
 }
 
-Result<uint64_t> limit_field(const json::Value& limits, std::string_view name,
-                             uint64_t default_value, uint64_t max) {
-  const json::Value* v = limits.find(name);
+Result<uint64_t> limit_field(const json::Value& limits, const wire::Member& row,
+                             uint64_t default_value) {
+  const json::Value* v = limits.find(row);
+  const uint64_t max = static_cast<uint64_t>(*row.max);
   if (!v) return default_value;
   auto n = v->is_number() ? v->as_uint64() : std::nullopt;
   if (!n || *n == 0 || *n > max)
-    return bad_request("limits." + std::string(name) + " is a number from 1 to " +
+    return bad_request("limits." + std::string(row.name) + " is a number from 1 to " +
                        std::to_string(max));
   return *n;
 }
 
 Result<void> parse_limits(const json::Value& body, wasm::Limits& out) {
-  const json::Value* limits = body.find("limits");
+  const json::Value* limits = body.find(http::kNewWorld["limits"]);
   if (!limits || limits->is_null()) return {};
   if (!limits->is_object())
     return bad_request("limits is {\"fuel\": number, \"memory_bytes\": number}");
-  TRY(out.fuel, limit_field(*limits, "fuel", out.fuel, 100'000'000'000));
-  TRY(out.memory_bytes, limit_field(*limits, "memory_bytes", out.memory_bytes, uint64_t{4} << 30));
+  TRY(out.fuel, limit_field(*limits, http::kLimits["fuel"], out.fuel));
+  TRY(out.memory_bytes, limit_field(*limits, http::kLimits["memory_bytes"], out.memory_bytes));
   return {};
 }
 
 // WASM that comes with the request, by module name.
 Result<std::map<std::string, Bytes>> parse_modules(const json::Value& body) {
   std::map<std::string, Bytes> out;
-  const json::Value* modules = body.find("modules");
+  const json::Value* modules = body.find(http::kNewWorld["modules"]);
   if (!modules || modules->is_null()) return out;
   if (!modules->is_object()) return bad_request("modules maps module names to WASM in base64");
   for (const auto& [name, value] : modules->object()) {
@@ -79,11 +80,12 @@ Result<std::map<std::string, Bytes>> parse_modules(const json::Value& body) {
 // {"source": {"kind": "manifest", "manifest_hash": ...}}.
 json::Value manifest_source(const json::Value& body) {
   json::Object out;
-  for (const char* name : {"manifest", "nodes"})
-    if (const json::Value* given = body.find(name)) out.add(name, *given);
-  const json::Value* source = body.find("source");
-  if (const json::Value* hash = (source ? *source : body).find("manifest_hash"))
-    out.add("manifest_hash", *hash);
+  for (std::string_view name : {http::kNewWorld["manifest"], http::kNewWorld["nodes"]})
+    if (const json::Value* given = body.find(name)) out.add(std::string(name), *given);
+  const json::Value* source = body.find(http::kNewWorld["source"]);
+  const wire::Member& row = http::kSource["manifest_hash"];
+  if (const json::Value* hash = (source ? *source : body).find(row))
+    out.add(std::string(row.name), *hash);
   return json::Value(std::move(out));
 }
 
@@ -97,9 +99,10 @@ Result<json::Value> HttpRoutes::health(const Request&) {
 }
 
 Result<json::Value> HttpRoutes::list_worlds(const Request& request) {
-  TRY(uint64_t limit, query_number(request, "limit", 100, kMaxListed));
-  TRY(auto worlds, service_.list_worlds(request.caller.tenant,
-                                        request.query_param("after").value_or(""), limit));
+  TRY(uint64_t limit, query_number(request, http::kWorldsQuery["limit"], kMaxListed));
+  TRY(auto worlds,
+      service_.list_worlds(request.caller.tenant,
+                           request.query_param(http::kWorldsQuery["after"]).value_or(""), limit));
   json::Array out;
   for (const auto& [world, head] : worlds)
     out.push_back(json::Value(world_json(world, head)));
@@ -125,7 +128,7 @@ Result<json::Value> HttpRoutes::get_manifest(const Request& request) {
 Result<json::Value> HttpRoutes::list_defs(const Request& request) {
   TRY(WorldSnapshot s, snapshot_of(request));
   const std::vector<std::string> kinds = kinds_of(request);
-  const std::string prefix = request.query_param("prefix").value_or("");
+  const std::string prefix = request.query_param(http::kDefsQuery["prefix"]).value_or("");
   json::Array defs;
   auto add = [&](const Node& node, const std::string& hash) {
     const std::string_view kind = kind_of(node);
@@ -197,12 +200,12 @@ Result<json::Value> HttpRoutes::get_runtime(const Request& request) {
 Result<NewWorld> HttpRoutes::parse_world(const Request& request) const {
   TRY(wire::BodyReader body, body_of(request));
   NewWorld out;
-  TRY(out.id, body.text("world_id"));
+  TRY(out.id, body.text(http::kNewWorld["world_id"]));
   out.limits = service_.options().limits;
   TRY_OK(parse_limits(body.value(), out.limits));
-  TRY(out.check_state, body.flag("check_state", out.check_state));
+  TRY(out.check_state, body.flag(http::kNewWorld["check_state"].name, out.check_state));
   TRY(out.modules, parse_modules(body.value()));
-  if (const json::Value* air = body.value().find("air"))
+  if (const json::Value* air = body.value().find(http::kNewWorld["air"]))
     out.air = *air;
   else
     out.manifest = manifest_source(body.value());
@@ -236,7 +239,7 @@ void HttpRoutes::checkpoint(Request request, Respond respond) {
 
 void HttpRoutes::compact(Request request, Respond respond) {
   auto body = body_of(request);
-  const json::Value* through = body ? body->value().find("through") : nullptr;
+  const json::Value* through = body ? body->value().find(http::kCompact["through"]) : nullptr;
   auto height = through && through->is_number() ? through->as_uint64() : std::nullopt;
   if (!height) return respond(refuse(bad_request("compact wants {\"through\": height}").error()));
   service_.compact(request.caller, request.params.at(0), *height,
@@ -246,15 +249,16 @@ void HttpRoutes::compact(Request request, Respond respond) {
 Result<NewFork> HttpRoutes::parse_fork(const WorldSnapshot& source,
                                        const MemberReader& body) const {
   NewFork out;
-  TRY(out.id, body.text(body.value().find("world_id") ? "world_id" : "new_world_id"));
-  TRY(out.height, body.count("height"));
-  if (const json::Value* which = body.find("src_snapshot")) {
+  TRY(out.id, body.text(body.value().find(http::kFork["world_id"]) ? http::kFork["world_id"]
+                                                                   : http::kFork["new_world_id"]));
+  TRY(out.height, body.count(http::kFork["height"]));
+  if (const json::Value* which = body.find(http::kFork["src_snapshot"])) {
     TRY(uint64_t at, snapshot_height(source, members_of(*which)));
     out.height = at + 1;  // with the snapshot's own record
   }
-  TRY(std::string effects, body.choice("effects", {"detached", "live"}));
+  TRY(std::string effects, body.choice(http::kFork["effects"]));
   out.live = effects == "live";
-  TRY(std::string receipts, body.choice("receipts", {"open", "stub"}));
+  TRY(std::string receipts, body.choice(http::kFork["receipts"]));
   out.stub_receipts = receipts == "stub";
   return out;
 }
@@ -262,10 +266,10 @@ Result<NewFork> HttpRoutes::parse_fork(const WorldSnapshot& source,
 // The snapshot that {"kind": "active_baseline" | "by_height" | "by_ref", ...} names.
 Result<uint64_t> HttpRoutes::snapshot_height(const WorldSnapshot& source,
                                              const MemberReader& which) const {
-  TRY(std::string kind, which.choice("kind", {"active_baseline", "by_height", "by_ref"}));
+  TRY(std::string kind, which.choice(http::kSnapshotChoice["kind"]));
   if (kind == "active_baseline") return source.world.snapshot_height;
-  TRY(std::optional<uint64_t> height, which.count("height"));
-  TRY(std::string ref, which.text("snapshot_ref"));
+  TRY(std::optional<uint64_t> height, which.count(http::kSnapshotChoice["height"]));
+  TRY(std::string ref, which.text(http::kSnapshotChoice["snapshot_ref"]));
   if (kind == "by_ref") return service_.snapshot_by_ref(source, ref);
   return service_.snapshot_by_height(source, height.value_or(0));
 }
