@@ -8,6 +8,7 @@ from live import PAWL, check
 
 sys.path.insert(0, os.path.join(live.ROOT, 'sdk', 'python'))
 LOAN = os.path.join(live.ROOT, 'examples', 'loan', 'simulate')
+WORLDS = os.path.join(live.ROOT, 'examples', 'worlds')
 END = {'id': 'end', 'name': 'End', 'type': 'END'}
 
 
@@ -165,6 +166,149 @@ def entity_workflows():
             check(f'{words}: {code} {out} {err}', code != 0 and words in out + err)
 
 
+def rules_of_decision_tables():
+    def table(id, policy, rules, next):
+        return {'id': id, 'name': id, 'type': 'DECISION_TABLE', 'hitPolicy': policy, 'decisionTable': {'rules': rules}, 'nextStep': next}
+    first = table('rate', 'F', [{'when': {'n': 'n > 5'}, 'outputs': {'n': 0}}, {'when': {'n': 'n > 50'}, 'outputs': {'n': 1}},
+                                {'when': {}, 'outputs': {'n': 2}}], 'all')
+    every = table('all', 'C', [{'when': {'n': 'n == 0'}, 'outputs': {'m': 1}}, {'when': {}, 'outputs': {'m': 2}}], 'a')
+    with tempfile.TemporaryDirectory() as folder:
+        report = report_of(folder, [first, every, task('a'), END], start=[{'n': 1}, {'n': 9}, {'n': 99}])
+        check(f'a rule that another one hides is never chosen: {report["findings"]}',
+              [(f['kind'], f['what']) for f in report['findings']] == [('rule-never-chosen', 'd/rate rule 1: {"n":"n > 50"}')])
+        check(f'rules are counted: {report}', (report['rules'], report['rulesReached']) == (5, 4))
+        report = report_of(folder, [first, every, task('a'), END], start=[{'n': 1}, {'n': 9}], mayBeUnreached=['rate rule 1'])
+        check(f'which may be: {report["findings"]}', report['findings'] == [])
+        choice = {'id': 'c', 'name': 'C', 'type': 'DECISION', 'conditionalNextSteps': {'1 > 2': 'rate', '1 < 2': 'end'}}
+        report = report_of(folder, [choice, first, every, task('a'), END], start=[{'n': 1}])
+        check(f'the rules of a table that nobody reaches are not listed: {report["findings"]}',
+              kinds(report) == ['step-never-reached'] and len(report['findings']) == 3)
+
+
+def all_cores_find_the_same():
+    with tempfile.TemporaryDirectory() as folder:
+        steps = [task('a', 'w', retryCount=1), {'id': 'w', 'name': 'W', 'type': 'WAIT', 'nextStep': 'end'}, END]
+        more = {'jobs': {'a': {'fails': '30%', 'takes': '1s..2h', 'results': [{'x': 1}, {'x': 2}]}}, 'crashes': '50%',
+                'signals': {'w': {'never': '10%', 'early': True}}, 'invariants': ['x != 2'], 'lives': 250}
+        reports = [report_of(folder, steps, '--jobs', jobs, **more) for jobs in ('1', '2', '5')]
+        check(f'the number of processes changes nothing: {[kinds(r) for r in reports]}', reports[0] == reports[1] == reports[2])
+        check(f'there is something to find: {kinds(reports[0])}', kinds(reports[0]) == ['invariant', 'waits-for-ever'])
+
+
+def the_shop_passes():
+    code, out, err = run(os.path.join(WORLDS, 'shop', 'simulate.json'))
+    check(f'the shop has no findings: {out}{err}', code == 0 and 'nothing found' in out)
+    check(f'all of it is reached: {out}',
+          re.search(r'reached: (\d+) of \1 workflows, (\d+) of \2 states, (\d+) of \3 effects, (\d+) of \4 routes', out))
+    check(f'cells and their ends are counted: {out}', re.search(r'\d+ cells of shop/order.step@1: completed, pc=Shipped', out))
+
+
+def the_broken_shop_is_found_out():
+    began = time.monotonic()
+    code, out, err = run(os.path.join(WORLDS, 'shop-broken', 'simulate.json'), '--json')
+    took = time.monotonic() - began
+    report = json.loads(out)
+    found = [f for f in report['findings'] if f['kind'] == 'invariant']
+    check(f'the money that is kept is found: {code} {kinds(report)} {err}', code == 6 and len(found) == 1 and 'refunded' in found[0]['what'])
+    check(f'soon: {took:.1f}', took < 60)  # under 10 s on a machine that does nothing else
+    print(f'the broken shop was found out in {took:.1f} s')
+    code, told, err = run(*found[0]['replay'].split()[2:], '--json')
+    story = json.loads(told)['story']
+    check(f'the story is replayed: {code} {err}', code == 6 and story == found[0]['story'])
+    text = json.dumps(story)
+    check(f'it tells of the cancellation and the charge: {text}', 'shop/Cancelled@1' in text and 'the executor answers shop/charge@1: ok' in text
+          and 'BROKEN' in text)
+
+
+def world_report(folder, *words, **more):
+    """The report of the shop with another script."""
+    path = os.path.join(folder, 'world.json')
+    with open(os.path.join(WORLDS, 'shop', 'simulate.json')) as f:
+        document = json.load(f)
+    document.update({'world': os.path.join(WORLDS, 'shop'), 'lives': 40, **more})
+    with open(path, 'w') as f:
+        json.dump({k: v for k, v in document.items() if v is not None}, f)
+    code, out, err = run(path, '--json', *words)
+    return json.loads(out) if code in (0, 6) else f'{code} {out} {err}'
+
+
+PLACED = {'schema': 'shop/Placed@1', 'values': [{'order_id': 'a', 'amount_cents': 5}]}
+PAID = {'shop/charge@1': {'results': [{'code': 0}]}, 'shop/ship@1': {'results': [{'tracking': 't'}]}}
+
+
+def each_kind_of_finding_in_worlds():
+    with tempfile.TemporaryDirectory() as folder:
+        report = world_report(folder, events=[PLACED], effects={**PAID, 'shop/ship@1': {'dies': 1}}, horizon='5d')
+        waits = [f for f in report['findings'] if f['kind'] == 'waits-for-ever']
+        check(f'an effect waits for ever: {report["findings"]}', [f['what'] for f in waits] == ['effect shop/ship@1 of shop/order.step@1 waits for ever']
+              and waits[0]['lives'] == 40 and report['ends'] == {'WAITING': 40})
+        report = world_report(folder, events=[PLACED], effects=PAID)
+        found = {(f['kind'], f['what']) for f in report['findings']}
+        check(f'what nobody reaches is named: {found}', found >= {('state-never-reached', 'shop/order.step@1 pc=Refunding'),
+              ('effect-never-requested', 'shop/order.step@1 -> shop/refund@1'), ('effect-never-requested', 'shop/order.step@1 -> sys/timer.set@1'),
+              ('route-never-taken', 'shop/Cancelled@1 -> shop/order.step@1')} and 'waits-for-ever' not in kinds(report))
+        check(f'cells end: {report["cells"]}', report['cells'] == {'shop/order.step@1: completed, pc=Shipped': 40, 'shop/ledger.step@1: running': 40})
+        report = world_report(folder, events=[PLACED], effects={**PAID, 'shop/charge@1': {'results': [{'code': 'x'}]}})
+        check(f'a receipt does not fit: {kinds(report)}', 'refused-result' in kinds(report))
+        report = world_report(folder, events=[{'schema': 'shop/Placed@1'}], effects={})
+        check(f'values are made from schemas: {report}', report['notInScript'] == ['effect shop/charge@1', 'effect shop/refund@1', 'effect shop/ship@1']
+              and report['lives'] == 40 and 'refused-result' not in kinds(report))
+        one, same, spread = (world_report(folder, '--jobs', jobs, lives=150) for jobs in ('1', '1', '2'))
+        check('the same seed gives the same report, on any number of cores', one == same == spread)
+
+
+def each_fault_happens_in_worlds():
+    with tempfile.TemporaryDirectory() as folder:
+        def story(effects, *words, **more):
+            report = world_report(folder, '--life', '0', *words, events=[PLACED], effects={**PAID, **effects}, **more)
+            return [line['text'] for line in report['story']]
+        told = story({'shop/charge@1': {'results': [{'code': 0}], 'twice': 1}})
+        check(f'an answer twice is ignored: {told}', any('is ignored' in line for line in told))
+        told = story({'shop/charge@1': {'results': [{'code': 0}], 'dies': '90%'}})
+        check(f'a dead executor: {told}', any('never heard of again' in line for line in told) and any('attempt 2' in line for line in told))
+        told = story({'shop/charge@1': {'results': [{'code': 0}], 'late': '90%'}})
+        check(f'a late executor: the effect is taken again: {told}', any('attempt 2' in line for line in told))
+        told = story({'shop/charge@1': {'fails': 1, 'message': 'no funds'}})
+        check(f'a failure, retried after timers: {told}', sum('error' in line and 'no funds' in line for line in told) == 3 and any('pc":"Failed' in line for line in told))
+        told = story({'shop/charge@1': {'results': [{'code': 51}, {'code': 0}]}, 'shop/ship@1': {'fails': '90%'}}, crashes=1)
+        check(f'a crash: {told}', any('the server is killed' in line for line in told))
+
+
+def worlds_from_a_folder():
+    with tempfile.TemporaryDirectory() as folder:
+        world = os.path.join(folder, 'counter')
+        subprocess.run([PAWL, 'world', 'init', world], check=True, capture_output=True)
+        source = os.path.join(world, 'modules', 'counter.cc')
+        with open(source) as f:
+            text = f.read()
+        with open(source, 'w') as f:
+            f.write(text.replace('if (inc == 0)', 'if (inc == 13) __builtin_trap();\n  if (inc == 0)'))
+
+        def count(values, **more):
+            return world_report(folder, world='counter', effects={}, invariants=['count < 5'], events=[
+                {'schema': 'counter/Add@1', 'values': [{'id': 'a', 'inc': n}]} for n in values], **more)
+        check(f'a world that passes: {count([1, 2])}', count([1, 2])['findings'] == [])
+        report = count([2, 3])
+        check(f'an invariant over the state breaks: {report["findings"]}', kinds(report) == ['invariant'] and report['findings'][0]['lives'] == 40)
+        report = count([1, 13])
+        check(f'a step that traps is found: {report["findings"]}', kinds(report) == ['step-failed'] and report['ends'] == {'FAILED': 40})
+        report = count([1, 0])
+        check(f'a cell may be gone at the end: {report}', report['findings'] == [] and sum(report.get('cells', {}).values()) < 40)
+        for more, words in (({'events': None}, '"events" is missing'), ({'world': 'nowhere'}, 'is not a folder'),
+                            ({'definition': {'id': 'd'}}, 'need files of their own'),
+                            ({'events': [{'values': [{}]}]}, '"schema" is missing'),
+                            ({'events': [{'schema': 'counter/Nope@1', 'values': [{}]}]}, 'refuses event counter/Nope@1'),
+                            ({'events': [{'schema': 'counter/Add@1', 'values': [{'id': 1}]}]}, 'refuses event counter/Add@1'),
+                            ({'effects': {'x': {'takes': 'long'}}}, 'effects.x.takes: must be a time')):
+            said = world_report(folder, **{'world': 'counter', 'effects': {}, 'invariants': [],
+                                           'events': [{'schema': 'counter/Add@1', 'values': [{'id': 'a', 'inc': 1}]}], **more})
+            check(f'{words}: {said}', isinstance(said, str) and words in said)
+        with open(source, 'a') as f:
+            f.write('nonsense')
+        said = count([1])
+        check(f'a module that does not compile: {said}', isinstance(said, str) and 'does not compile' in said)
+
+
 def bad_files():
     with tempfile.TemporaryDirectory() as folder:
         good = [task('a'), END]
@@ -181,7 +325,7 @@ def bad_files():
         code, _, err = run(script(folder, [task('a', next='gone'), END]))
         check(f'a definition that the server refuses: {err}', code not in (0, 6) and 'refuses definition "d"' in err)
         path = os.path.join(folder, 'x.json')
-        for text, words in (('{', ''), ('[]', 'must be an object'), ('{}', '"definition" or "workflow" is missing')):
+        for text, words in (('{', ''), ('[]', 'must be an object'), ('{}', '"definition", "workflow" or "world" is missing')):
             with open(path, 'w') as f:
                 f.write(text)
             code, _, err = run(path)
@@ -209,5 +353,7 @@ def other_forms_of_the_report():
 
 if __name__ == '__main__':
     live.run_parts([the_loan_passes, the_broken_loan_is_found_out, the_same_seed_gives_the_same_lives, each_kind_of_finding, each_fault_happens,
-                    a_real_worker, start_variables_from_a_schema, entity_workflows, bad_files, other_forms_of_the_report])
+                    a_real_worker, start_variables_from_a_schema, entity_workflows, rules_of_decision_tables, all_cores_find_the_same,
+                    the_shop_passes, the_broken_shop_is_found_out, each_kind_of_finding_in_worlds, each_fault_happens_in_worlds,
+                    worlds_from_a_folder, bad_files, other_forms_of_the_report])
     sys.exit(live.report())

@@ -78,6 +78,14 @@ WorkflowFacts facts_of(const json::Value& import) {
   return out;
 }
 
+Part state_part(const std::string& workflow, const std::string& state) {
+  return {"step", workflow + "/" + state};
+}
+
+Part transition_part(const std::string& workflow, const std::string& from, const std::string& to) {
+  return {"branch", fmt::format("{}/{} -> {}", workflow, from, to)};
+}
+
 struct EntityLife : Life {
   using Life::Life;
   std::string id, state;
@@ -129,10 +137,8 @@ class EntityPlayer {
     const bool criterion = event.type == "EntityCriteriaCalculationRequest";
     if (!criterion && event.type != "EntityProcessorCalculationRequest") return;
     const std::string name(request.string_or(criterion ? "criteriaName" : "processorName"));
-    static const Behaviour at_once;
-    const auto& behaviours = criterion ? script_.criteria : script_.processors;
-    auto found = behaviours.find(name);
-    const Behaviour& behaviour = found == behaviours.end() ? at_once : found->second;
+    const Behaviour& behaviour =
+        behaviour_of(criterion ? script_.criteria : script_.processors, name);
     auto life = by_id_.find(std::string(request.string_or("entityId")));
     // The entity of a call within its own creation is not known yet: it is the one that waits.
     EntityLife* of = life != by_id_.end() ? life->second : creating_;
@@ -144,7 +150,7 @@ class EntityPlayer {
   bool running() const {
     for (const auto& life : lives_)
       if (!life->over) return true;
-    return reading_ > 0;
+    return false;
   }
 
   std::string model_path() const {
@@ -276,7 +282,11 @@ class EntityPlayer {
       life.id = ids->array()[0].string();
       by_id_[life.id] = &life;
       look(life);
-      look_later(life);
+      stage_.keep_looking(life.changed, [this, &life]() -> std::optional<Time> {
+        if (life.over) return std::nullopt;
+        look(life);
+        return life.changed;
+      });
       return;
     }
     if (r.status >= 500 || r.body.find("WORKFLOW_FAILED") == std::string::npos)
@@ -288,18 +298,8 @@ class EntityPlayer {
   }
 
   void look(EntityLife& life) {
-    call_until_answered(stage_.world(), {"GET", "/api/entity/" + life.id},
-                        [this, &life](const wire::Response& r) {
-                          if (r.status == 200) see(life, body_of(r));
-                        });
-  }
-
-  void look_later(EntityLife& life) {
-    stage_.after(stage_.patience(life.changed), [this, &life] {
-      if (life.over) return;
-      look(life);
-      look_later(life);
-    });
+    stage_.read("/api/entity/" + life.id,
+                [this, &life](const json::Value& entity) { see(life, entity); });
   }
 
   void see(EntityLife& life, const json::Value& entity) {
@@ -370,10 +370,7 @@ class EntityPlayer {
   // The audit trail names every transition: "name": FROM -> TO.
   void read_history(EntityLife& life) {
     const std::string path = "/api/audit/entity/" + life.id + "?eventType=StateMachine&limit=1000";
-    ++reading_;
-    call_until_answered(stage_.world(), {"GET", path}, [this, &life](const wire::Response& r) {
-      --reading_;
-      const json::Value body = body_of(r);
+    stage_.read(path, [this, &life](const json::Value& body) {
       const json::Value* items = body.find("items");
       if (!items || !items->is_array()) return;
       for (const json::Value& item : items->array())
@@ -389,15 +386,15 @@ class EntityPlayer {
     const std::string to = details.substr(arrow + 4);
     for (const auto& [workflow, states] : facts_.workflows) {
       if (!states.contains(from)) continue;
-      life.end.steps.insert(workflow + "/" + from);
-      life.end.steps.insert(workflow + "/" + to);
-      life.end.branches.insert(fmt::format("{}/{} -> {}", workflow, from, to));
+      life.end.reached.insert(state_part(workflow, from));
+      life.end.reached.insert(state_part(workflow, to));
+      life.end.reached.insert(transition_part(workflow, from, to));
     }
   }
 
   void judge_end(EntityLife& life) {
     for (const auto& [workflow, states] : facts_.workflows)
-      if (states.contains(life.state)) life.end.steps.insert(workflow + "/" + life.state);
+      if (states.contains(life.state)) life.end.reached.insert(state_part(workflow, life.state));
     if (life.over) return;
     life.end.status = "WAITING";
     life.end.took = stage_.elapsed() - life.began;
@@ -415,7 +412,6 @@ class EntityPlayer {
   std::shared_ptr<Member> member_;  // shared with the server, which holds the stream
   std::string member_id_;
   uint64_t member_life_ = 0;  // the life of the server that the member has joined
-  size_t reading_ = 0;        // histories that are being read
   Stage stage_;               // last: its end drops the requests that are open
 };
 
@@ -427,13 +423,13 @@ Result<std::vector<LifeEnd>> play_entities(const Script& script, const PlayOptio
   return EntityPlayer(script, options).play();
 }
 
-void add_workflow_facts(const Script& script, std::set<std::string>& steps,
-                        std::set<std::string>& branches) {
+void add_workflow_parts(const Script& script, AllParts& parts) {
   for (const auto& [workflow, states] : facts_of(script.workflow).workflows)
     for (const auto& [state, facts] : states) {
-      steps.insert(workflow + "/" + state);
+      parts[state_part(workflow, state)] = {};
       for (const TransitionFacts& transition : facts.transitions)
-        branches.insert(fmt::format("{}/{} -> {}", workflow, state, transition.next));
+        parts[transition_part(workflow, state, transition.next)] =
+            state_part(workflow, transition.next);
     }
 }
 

@@ -20,6 +20,7 @@ bool is_final(std::string_view status) {
 struct StepFacts {
   std::string type, job_type;
   std::set<std::string> branches;  // of a decision: the steps that may follow
+  std::vector<std::string> rules;  // of a decision table: what each rule asks for
 };
 
 void add_branch(const json::Value* target, StepFacts& step) {
@@ -28,18 +29,34 @@ void add_branch(const json::Value* target, StepFacts& step) {
 }
 
 StepFacts facts_of(const json::Value& step) {
-  StepFacts out{std::string(step.string_or("type")), std::string(step.string_or("jobType")), {}};
+  StepFacts out{
+      std::string(step.string_or("type")), std::string(step.string_or("jobType")), {}, {}};
   if (const json::Value* next = step.find("conditionalNextSteps"); next && next->is_object())
     for (const auto& [condition, target] : next->object())
       add_branch(&target, out);
   if (const json::Value* table = step.find("decisionTable")) {
     if (const json::Value* rules = table->find("rules"); rules && rules->is_array())
-      for (const json::Value& rule : rules->array())
-        add_branch(rule.find("then"), out);
-    add_branch(table->find("defaultNextStep"), out);
+      for (const json::Value& rule : rules->array()) {
+        const json::Value* when = rule.find("when");
+        out.rules.push_back(when ? json::print(*when) : "{}");
+      }
   }
   if (out.type == "DECISION") add_branch(step.find("nextStep"), out);
   return out;
+}
+
+Part step_part(const std::string& definition, const std::string& step) {
+  return {"step", definition + "/" + step};
+}
+
+Part branch_part(const std::string& definition, const std::string& step,
+                 const std::string& target) {
+  return {"branch", fmt::format("{}/{} -> {}", definition, step, target)};
+}
+
+Part rule_part(const std::string& definition, const std::string& step, const StepFacts& facts,
+               size_t rule) {
+  return {"rule", fmt::format("{}/{} rule {}: {}", definition, step, rule, facts.rules[rule])};
 }
 
 using Steps = std::map<std::string, StepFacts>;  // by id
@@ -89,6 +106,11 @@ class ProcessPlayer {
   Result<std::vector<LifeEnd>> play() {
     upload();
     TRY_OK(stage_.run([this] { return running(); }));
+    // What the instances reached that still wait.
+    for (auto& life : lives_)
+      for (auto& instance : life->instances)
+        if (!instance->over) read_events(*instance);
+    stage_.finish_reading();
     std::vector<LifeEnd> out;
     for (auto& life : lives_) {
       judge_end(*life);
@@ -165,26 +187,19 @@ class ProcessPlayer {
     known_[played->id] = played.get();
     life.instances.push_back(std::move(played));
     Played& made = *life.instances.back();
-    look_later(made);
+    stage_.keep_looking(made.changed, [this, &made]() -> std::optional<Time> {
+      if (made.over || is_final(made.status)) return std::nullopt;
+      look(made);
+      return made.changed;
+    });
     return made;
   }
 
   // -- Looking at instances.
 
   void look(Played& played) {
-    call_until_answered(stage_.world(), {"GET", "/v1/instances/" + played.id},
-                        [this, &played](const wire::Response& r) {
-                          if (r.status == 200) see(played, body_of(r));
-                        });
-  }
-
-  // Timers change instances without any request.
-  void look_later(Played& played) {
-    stage_.after(stage_.patience(played.changed), [this, &played] {
-      if (played.over || is_final(played.status)) return;
-      look(played);
-      look_later(played);
-    });
+    stage_.read("/v1/instances/" + played.id,
+                [this, &played](const json::Value& instance) { see(played, instance); });
   }
 
   void see(Played& played, const json::Value& instance) {
@@ -229,41 +244,70 @@ class ProcessPlayer {
     }
     if (!instance.string_or("failureReason").empty())
       stage_.tell(*played.life, fmt::format("the reason: {}", instance.string_or("failureReason")));
-    call_until_answered(stage_.world(), {"GET", "/v1/instances/" + played.id + "/history"},
-                        [this, &played](const wire::Response& r) {
-                          read_history(played, body_of(r));
-                          played.over = true;
-                        });
+    played.over = true;
+    read_events(played);
   }
 
   void adopt_by_id(ProcessLife& life, const std::string& id) {
-    call_until_answered(stage_.world(), {"GET", "/v1/instances/" + id},
-                        [this, &life, id](const wire::Response& r) {
-                          if (r.status != 200 || known_.contains(id)) return;
-                          see(adopt(life, body_of(r)), body_of(r));
-                        });
+    stage_.read("/v1/instances/" + id, [this, &life, id](const json::Value& instance) {
+      if (!known_.contains(id)) see(adopt(life, instance), instance);
+    });
   }
 
-  void read_history(Played& played, const json::Value& history) {
-    const json::Value* items = history.find("items");
-    if (!items || !items->is_array()) return;
-    LifeEnd& end = played.life->end;
-    const Steps& facts = facts_[played.definition];
-    std::string decision;
-    for (const json::Value& item : items->array()) {
-      const std::string step(item.string_or("StepID"));
-      end.steps.insert(played.definition + "/" + step);
-      if (!decision.empty()) end.branches.insert(decision + " -> " + step);
-      auto found = facts.find(step);
-      const bool decides = found != facts.end() && !found->second.branches.empty();
-      decision = decides ? played.definition + "/" + step : std::string();
+  // -- What an instance reached.
+
+  // The events name the rules of decision tables only together with the variables, which cost more.
+  void read_events(Played& played) {
+    bool tables = false;
+    for (const auto& [step, facts] : facts_[played.definition])
+      tables = tables || !facts.rules.empty();
+    stage_.read(fmt::format("/pawl/v1/processes/instances/{}/events{}", played.id,
+                            tables ? "" : "?variables=false"),
+                [this, &played](const json::Value& events) {
+                  const json::Value* items = events.find("items");
+                  if (!items || !items->is_array()) return;
+                  for (const json::Value& event : items->array())
+                    if (const json::Value* facts = event.find("facts"); facts && facts->is_array())
+                      take_facts(played, facts->array());
+                });
+  }
+
+  // A decision is followed, in the same event, by the entry of the step that it chose.
+  void take_facts(Played& played, const json::Array& facts) {
+    const Steps& known = facts_[played.definition];
+    std::set<Part>& reached = played.life->end.reached;
+    std::vector<Steps::const_iterator> decided;
+    for (const json::Value& fact : facts) {
+      const std::string step(fact.string_or("stepId"));
+      auto found = known.find(step);
+      if (found == known.end()) continue;
+      if (fact.string_or("kind") == "entered") {
+        reached.insert(step_part(played.definition, step));
+        auto chose = std::find_if(decided.begin(), decided.end(), [&](const auto& decision) {
+          return decision->second.branches.contains(step);
+        });
+        if (chose == decided.end()) continue;
+        reached.insert(branch_part(played.definition, (*chose)->first, step));
+        decided.erase(chose);
+      } else if (fact.string_or("status") == "COMPLETED") {
+        if (!found->second.branches.empty()) decided.push_back(found);
+        take_rules(played, *found, fact);
+      }
     }
+  }
+
+  static void take_rules(Played& played, const Steps::value_type& step, const json::Value& fact) {
+    const json::Value* rules = fact.find("rules");
+    if (!rules || !rules->is_array()) return;
+    for (const json::Value& rule : rules->array())
+      if (const auto index = rule.as_uint64(); index && *index < step.second.rules.size())
+        played.life->end.reached.insert(
+            rule_part(played.definition, step.first, step.second, *index));
   }
 
   // -- Workers.
 
   void poll() {
-    if (!running()) return;
     json::Array types;
     for (const std::string& type : job_types_)
       types.emplace_back(type);
@@ -272,20 +316,10 @@ class ProcessPlayer {
                                      {"maxJobs", 20},
                                      {"leaseSeconds", kLeaseSeconds},
                                      {"maxWaitMs", kPollMs}});
-    stage_.world().call({"POST", "/v1/jobs/poll", json::print(body)},
-                        [this](const std::optional<wire::Response>& r) {
-                          const json::Value answer = r ? body_of(*r) : json::Value();
-                          const json::Value* jobs = answer.find("jobs");
-                          if (jobs && jobs->is_array())
-                            for (const json::Value& job : jobs->array())
-                              take_job(job);
-                          const bool any = jobs && jobs->is_array() && !jobs->array().empty();
-                          if (any) stage_.touch();
-                          const Time pause = any || stage_.quiet() < 600 * kSecond
-                                                 ? 0
-                                                 : stage_.quiet() / kQuietShare;
-                          stage_.after(pause, [this] { poll(); });
-                        });
+    stage_.poll({{"POST", "/v1/jobs/poll", json::print(body)},
+                 "jobs",
+                 [this] { return running(); },
+                 [this](const json::Value& job) { take_job(job); }});
   }
 
   void take_job(const json::Value& job) {
@@ -306,13 +340,11 @@ class ProcessPlayer {
   }
 
   void work(Played& played, const json::Value& job) {
-    static const Behaviour at_once;
     ProcessLife& life = *played.life;
     const std::string type(job.string_or("jobType")), step(job.string_or("stepId"));
     const int attempt = ++played.attempts[step];
     const std::string name = fmt::format("job {}/{}/{}", played.definition, step, attempt);
-    auto found = script_.jobs.find(type);
-    const Behaviour& behaviour = found == script_.jobs.end() ? at_once : found->second;
+    const Behaviour& behaviour = behaviour_of(script_.jobs, type);
     stage_.tell(life, fmt::format("a worker takes job {} of step {}{}", type, step,
                                   attempt > 1 ? fmt::format(", attempt {}", attempt) : ""));
     if (life.dice.happens(name + " dies", behaviour.dies))
@@ -405,9 +437,7 @@ class ProcessPlayer {
 
   void expect_one(Played& played, const std::string& step, const std::string& name,
                   const std::map<std::string, Behaviour>& behaviours, const std::string& path) {
-    static const Behaviour at_once;
-    auto found = behaviours.find(step);
-    const Behaviour& behaviour = found == behaviours.end() ? at_once : found->second;
+    const Behaviour& behaviour = behaviour_of(behaviours, step);
     if (behaviour.early) return;  // it comes by itself
     come(played, behaviour, name, path,
          fmt::format("{} of step {}",
@@ -449,8 +479,6 @@ class ProcessPlayer {
     end.status = life.instances.front()->status;
     for (const auto& instance : life.instances) {
       if (instance->over) continue;
-      for (const std::string& step : instance->at)
-        end.steps.insert(instance->definition + "/" + step);
       end.status = "WAITING";
       end.took = stage_.elapsed() - life.began;
       if (script_.may_wait) continue;
@@ -478,13 +506,15 @@ Result<std::vector<LifeEnd>> play_processes(const Script& script, const PlayOpti
   return ProcessPlayer(script, options).play();
 }
 
-void add_definition_facts(const Script& script, std::set<std::string>& steps,
-                          std::set<std::string>& branches) {
+void add_definition_parts(const Script& script, AllParts& parts) {
   for (const auto& [definition, of] : facts_of(script))
     for (const auto& [step, facts] : of) {
-      steps.insert(definition + "/" + step);
+      const Part own = step_part(definition, step);
+      parts[own] = {};
       for (const std::string& target : facts.branches)
-        branches.insert(definition + "/" + step + " -> " + target);
+        parts[branch_part(definition, step, target)] = step_part(definition, target);
+      for (size_t rule = 0; rule < facts.rules.size(); ++rule)
+        parts[rule_part(definition, step, facts, rule)] = own;
     }
 }
 

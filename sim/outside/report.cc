@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
+#include "base/codec.h"
 #include "expr/expression.h"
 #include "json/text.h"
+#include "sim/outside/cores.h"
+#include "sim/outside/world_parts.h"
 
 namespace pawl::sim {
 namespace {
@@ -16,19 +20,73 @@ constexpr uint64_t kTogether = 100;
 constexpr size_t kCandidates = 5;
 constexpr size_t kMaxFailures = 20;  // reasons that are listed
 
+// The kinds of parts, how they are counted, and what is found when nobody reaches one.
+struct PartKind {
+  std::string_view kind, plural, finding, title;
+};
+constexpr PartKind kPartKinds[] = {
+    {"step", "steps", "step-never-reached", "no life reached the step"},
+    {"branch", "branches", "branch-never-taken", "no life took the branch"},
+    {"rule", "rules", "rule-never-chosen", "no life chose the rule"},
+    {"workflow", "workflows", "workflow-never-reached", "no life reached the workflow"},
+    {"state", "states", "state-never-reached", "no cell was ever in the state"},
+    {"effect", "effects", "effect-never-requested", "no life requested the effect"},
+    {"route", "routes", "route-never-taken", "no life took the route"},
+};
+
 struct Candidate {
   size_t length;
   uint64_t life;
 };
 
+// One world that is played.
+struct PlayedWorld {
+  std::vector<uint64_t> lives;
+  bool crashes = true;
+};
+
+Bytes encode_ends(const Result<std::vector<LifeEnd>>& ends) {
+  Bytes out;
+  Writer w(out);
+  w.boolean(ends.has_value());
+  if (!ends) {
+    w.u8(static_cast<uint8_t>(ends.error().code));
+    w.str(ends.error().reason);
+    w.str(ends.error().message);
+    return out;
+  }
+  w.uint(ends->size());
+  for (const LifeEnd& end : *ends)
+    w.str(encode(end));
+  return out;
+}
+
+Result<std::vector<LifeEnd>> decode_ends(BytesView bytes) {
+  Reader r(bytes);
+  if (!r.boolean()) {
+    const auto code = static_cast<Code>(r.u8());
+    std::string reason(r.str());
+    return fail(code, std::move(reason), std::string(r.str()));
+  }
+  std::vector<LifeEnd> out;
+  for (size_t n = r.count(); n > 0 && r.ok(); --n) {
+    TRY(LifeEnd end, decode_life_end(r.str()));
+    out.push_back(std::move(end));
+  }
+  return out;
+}
+
 class Simulation {
  public:
   Simulation(const Script& script, const SimulateOptions& options)
       : script_(script), options_(options) {
-    report_.definition = script.definitions.empty()
-                             ? fmt::format("{}/{}", script.model_name, script.model_version)
-                             : std::string(script.definitions[0].string_or("id"));
     report_.seed = options.seed;
+    if (script.world)
+      report_.definition = script.world->name;
+    else if (script.definitions.empty())
+      report_.definition = fmt::format("{}/{}", script.model_name, script.model_version);
+    else
+      report_.definition = script.definitions[0].string_or("id");
   }
 
   Result<Report> run() {
@@ -36,14 +94,10 @@ class Simulation {
     if (options_.only_life) {
       TRY_OK(play_alone());
     } else {
-      for (uint64_t from = 0; from < script_.lives; from += kTogether) {
-        TRY_OK(play_some(from, std::min(script_.lives, from + kTogether)));
-        if (options_.progress) options_.progress(report_.lives, script_.lives);
-      }
+      TRY_OK(play_all());
     }
     summarize();
-    for (auto& [problem, candidates] : problems_)
-      add_finding(problem, candidates);
+    TRY_OK(add_findings());
     if (!options_.only_life) add_unreached();
     return std::move(report_);
   }
@@ -60,23 +114,44 @@ class Simulation {
     return {};
   }
 
-  PlayOptions play_options(std::vector<uint64_t> lives, bool crashes) const {
-    return {options_.seed, std::move(lives), crashes, options_.run_worker};
+  Result<std::vector<LifeEnd>> play_one(const PlayedWorld& one) const {
+    return play(script_, {options_.seed, one.lives, one.crashes, options_.run_worker});
   }
 
-  Result<void> play_some(uint64_t from, uint64_t to) {
-    std::vector<uint64_t> numbers;
-    for (uint64_t n = from; n < to; ++n)
-      numbers.push_back(n);
-    TRY(std::vector<LifeEnd> ends, play(script_, play_options(numbers, options_.crashes)));
-    for (const LifeEnd& end : ends)
-      take(end);
+  // Plays worlds on all cores. The ends come in the order of the worlds.
+  using Ends = std::vector<Result<std::vector<LifeEnd>>>;
+  Result<Ends> play_each(const std::vector<PlayedWorld>& worlds,
+                         std::function<void(size_t done)> progress = {}) const {
+    TRY(std::vector<Bytes> played,
+        run_on_cores(options_.processes,
+                     {worlds.size(), [&](size_t i) { return encode_ends(play_one(worlds[i])); },
+                      std::move(progress)}));
+    Ends out;
+    for (const Bytes& bytes : played)
+      out.push_back(decode_ends(bytes));
+    return out;
+  }
+
+  Result<void> play_all() {
+    std::vector<PlayedWorld> worlds;
+    for (uint64_t n = 0; n < script_.lives; ++n) {
+      if (n % kTogether == 0) worlds.push_back({{}, options_.crashes});
+      worlds.back().lives.push_back(n);
+    }
+    TRY(Ends played, play_each(worlds, [this](size_t done) {
+          if (options_.progress)
+            options_.progress(std::min(script_.lives, done * kTogether), script_.lives);
+        }));
+    for (auto& ends : played) {
+      if (!ends) return fail(std::move(ends.error()));
+      for (const LifeEnd& end : *ends)
+        take(end);
+    }
     return {};
   }
 
   Result<void> play_alone() {
-    TRY(std::vector<LifeEnd> ends,
-        play(script_, play_options({*options_.only_life}, options_.crashes)));
+    TRY(std::vector<LifeEnd> ends, play_one({{*options_.only_life}, options_.crashes}));
     take(ends[0]);
     report_.story = std::move(ends[0].story);
     return {};
@@ -89,8 +164,9 @@ class Simulation {
         (report_.failures.size() < kMaxFailures || report_.failures.contains(end.reason)))
       ++report_.failures[end.reason];
     if (end.status != "WAITING") took_.push_back(end.took);
-    steps_.insert(end.steps.begin(), end.steps.end());
-    branches_.insert(end.branches.begin(), end.branches.end());
+    reached_.insert(end.reached.begin(), end.reached.end());
+    for (const auto& [how, cells] : end.cells)
+      report_.cells[how] += cells;
     for (const Problem& problem : end.problems)
       problems_[problem].push_back({end.story.size(), end.life});
   }
@@ -108,6 +184,9 @@ class Simulation {
       if (const json::Value* steps = definition.find("steps"); steps && steps->is_array())
         for (const json::Value& step : steps->array())
           add_not_in_script(step);
+    if (!script_.world) return;
+    for (const std::string& effect : asked_effects(*script_.world))
+      if (!script_.effects.contains(effect)) report_.not_in_script.push_back("effect " + effect);
   }
 
   void add_not_in_script(const json::Value& step) {
@@ -122,62 +201,80 @@ class Simulation {
       list.push_back(std::move(what));
   }
 
-  // Plays the shortest lives that showed the problem alone, first without their crash, and keeps
-  // the shortest story that shows it again.
-  void add_finding(const Problem& problem, std::vector<Candidate>& candidates) {
-    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-      return std::pair(a.length, a.life) < std::pair(b.length, b.life);
-    });
-    Finding finding{problem, candidates.size(), candidates[0].life};
-    if (options_.only_life) {
-      finding.story = report_.story;
-      report_.findings.push_back(std::move(finding));
-      return;
+  Result<void> add_findings() {
+    for (auto& [problem, candidates] : problems_) {
+      std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return std::pair(a.length, a.life) < std::pair(b.length, b.life);
+      });
+      report_.findings.push_back({problem, candidates.size(), candidates[0].life});
+      if (options_.only_life) report_.findings.back().story = report_.story;
     }
-    for (bool crashes : {false, true})
-      for (size_t i = 0; i < std::min(candidates.size(), kCandidates); ++i) {
-        auto ends = play(script_, play_options({candidates[i].life}, crashes));
-        if (!ends || !ends->front().problems.contains(problem)) continue;
-        std::vector<StoryLine>& story = ends->front().story;
-        const bool better = finding.story.empty() || (crashes == finding.needs_crashes &&
-                                                      story.size() < finding.story.size());
-        if (!better) continue;
-        finding.life = candidates[i].life;
-        finding.needs_crashes = crashes;
-        finding.story = std::move(story);
+    if (options_.only_life) return {};
+    TRY_OK(find_stories(false));
+    return find_stories(true);
+  }
+
+  // Plays the shortest lives that showed a problem alone, and keeps the shortest story that shows
+  // it again. Findings that have a story without a crash keep it.
+  Result<void> find_stories(bool crashes) {
+    std::vector<Finding*> open;
+    std::vector<PlayedWorld> worlds;
+    std::map<uint64_t, size_t> place;  // of a life in `worlds`
+    for (Finding& finding : report_.findings) {
+      if (!finding.story.empty()) continue;
+      open.push_back(&finding);
+      for (const Candidate& one : shortest(finding.problem))
+        if (place.emplace(one.life, worlds.size()).second) worlds.push_back({{one.life}, crashes});
+    }
+    TRY(Ends played, play_each(worlds));
+    for (Finding* finding : open)
+      for (const Candidate& one : shortest(finding->problem)) {
+        const auto& ends = played[place.at(one.life)];
+        if (!ends || !ends->front().problems.contains(finding->problem)) continue;
+        const std::vector<StoryLine>& story = ends->front().story;
+        if (!finding->story.empty() && story.size() >= finding->story.size()) continue;
+        finding->life = one.life;
+        finding->needs_crashes = crashes;
+        finding->story = story;
       }
-    report_.findings.push_back(std::move(finding));
+    return {};
+  }
+
+  std::span<const Candidate> shortest(const Problem& problem) const {
+    const std::vector<Candidate>& all = problems_.at(problem);
+    return {all.data(), std::min(all.size(), kCandidates)};
+  }
+
+  bool may_be_unreached(const std::string& name) const {
+    const std::string plain = name.substr(0, name.find(": "));  // without the text of a rule
+    const std::string within = plain.substr(plain.find('/') + 1);
+    for (const std::string& allowed : script_.may_be_unreached)
+      if (allowed == plain || allowed == within) return true;
+    return false;
   }
 
   void add_unreached() {
-    std::set<std::string> steps, branches;
-    add_facts(script_, steps, branches);
-    report_.steps = steps.size();
-    report_.branches = branches.size();
-    for (const std::string& step : steps) {
-      const std::string id = step.substr(step.find('/') + 1);
-      const auto& allowed = script_.may_be_unreached;
-      const bool reached = steps_.contains(step);
-      report_.steps_reached += reached;
-      if (!reached && std::find(allowed.begin(), allowed.end(), id) == allowed.end())
-        report_.findings.push_back({{"step-never-reached", step}});
-    }
-    for (const std::string& branch : branches) {
-      const bool reached = branches_.contains(branch);
-      report_.branches_reached += reached;
-      // A branch to a step that nobody reaches is reported as that step.
-      const std::string definition = branch.substr(0, branch.find('/') + 1);
-      const std::string target = branch.substr(branch.find(" -> ") + 4);
-      if (!reached && steps_.contains(definition + target))
-        report_.findings.push_back({{"branch-never-taken", branch}});
-    }
+    const AllParts all = parts_of(script_);
+    for (const PartKind& kind : kPartKinds)
+      for (const auto& [part, instead] : all) {
+        if (part.kind != kind.kind) continue;
+        Reached& count = report_.parts[part.kind];
+        ++count.all;
+        if (reached_.contains(part)) {
+          ++count.reached;
+          continue;
+        }
+        const bool reported_as = all.contains(instead) && !reached_.contains(instead);
+        if (!reported_as && !may_be_unreached(part.name))
+          report_.findings.push_back({{std::string(kind.finding), part.name}});
+      }
   }
 
   const Script& script_;
   const SimulateOptions& options_;
   Report report_;
   std::vector<Time> took_;
-  std::set<std::string> steps_, branches_;
+  std::set<Part> reached_;
   std::map<Problem, std::vector<Candidate>> problems_;
 };
 
@@ -207,11 +304,19 @@ std::string story_text(const std::vector<StoryLine>& story) {
 std::string title(const Finding& finding) {
   const std::string& what = finding.problem.what;
   if (finding.problem.kind == "invariant") return fmt::format("the invariant broke: {}", what);
-  if (finding.problem.kind == "step-never-reached")
-    return fmt::format("no life reached the step {}", what);
-  if (finding.problem.kind == "branch-never-taken")
-    return fmt::format("no life took the branch {}", what);
+  for (const PartKind& kind : kPartKinds)
+    if (finding.problem.kind == kind.finding) return fmt::format("{} {}", kind.title, what);
   return what;
+}
+
+// "  reached: 9 of 9 steps, 4 of 5 branches"
+std::string reached_text(const Report& report) {
+  std::vector<std::string> counts;
+  for (const PartKind& kind : kPartKinds)
+    if (auto found = report.parts.find(std::string(kind.kind)); found != report.parts.end())
+      counts.push_back(
+          fmt::format("{} of {} {}", found->second.reached, found->second.all, kind.plural));
+  return counts.empty() ? "" : fmt::format("  reached: {}\n", fmt::join(counts, ", "));
 }
 
 std::string xml(std::string_view text) {
@@ -249,14 +354,14 @@ std::string report_text(const Report& report, const std::string& command) {
     out +=
         fmt::format("  from start to end: p50 {}, p90 {}, p99 {}, max {}\n", span_text(report.p50),
                     span_text(report.p90), span_text(report.p99), span_text(report.max));
-  if (report.steps)
-    out += fmt::format("  reached: {} of {} steps, {} of {} branches\n", report.steps_reached,
-                       report.steps, report.branches_reached, report.branches);
+  out += reached_text(report);
+  for (const auto& [how, cells] : report.cells)
+    out += fmt::format("  {:>8} cells of {}\n", cells, how);
   for (const auto& [reason, lives] : report.failures)
     out += fmt::format("  failed {} times: {}\n", lives, reason);
   if (!report.not_in_script.empty())
     out += fmt::format(
-        "  answered soon and without variables, because the script does not name "
+        "  answered soon and by default, because the script does not name "
         "them: {}\n",
         fmt::join(report.not_in_script, ", "));
   if (!report.story.empty()) out += "\nthe story of this life:\n" + story_text(report.story);
@@ -311,12 +416,15 @@ json::Value report_json(const Report& report, const std::string& command) {
                                                  {"p90", report.p90 / kMillisecond},
                                                  {"p99", report.p99 / kMillisecond},
                                                  {"max", report.max / kMillisecond}})},
-                    {"steps", report.steps},
-                    {"stepsReached", report.steps_reached},
-                    {"branches", report.branches},
-                    {"branchesReached", report.branches_reached},
                     {"notInScript", std::move(defaults)},
                     {"findings", std::move(findings)}});
+  for (const auto& [kind, count] : report.parts) {
+    const PartKind& row = *std::find_if(std::begin(kPartKinds), std::end(kPartKinds),
+                                        [&](const PartKind& one) { return one.kind == kind; });
+    out.object().set(std::string(row.plural), count.all);
+    out.object().set(std::string(row.plural) + "Reached", count.reached);
+  }
+  if (!report.cells.empty()) out.object().set("cells", counts(report.cells));
   if (!report.story.empty()) out.object().set("story", story(report.story));
   return out;
 }

@@ -16,14 +16,20 @@ struct Finding {
   std::vector<StoryLine> story{};
 };
 
+// How many parts of a kind there are, and how many of them some life reached.
+struct Reached {
+  size_t all = 0, reached = 0;
+};
+
 struct Report {
   std::string definition;
   uint64_t seed = 0, lives = 0;
   std::map<std::string, uint64_t> ends;      // lives by the status of their end
   std::map<std::string, uint64_t> failures;  // lives by the reason of their failure
+  std::map<std::string, uint64_t> cells;     // of worlds: cells by how they ended
   Time p50 = 0, p90 = 0, p99 = 0, max = 0;   // of the lives that ended
-  size_t steps = 0, steps_reached = 0, branches = 0, branches_reached = 0;
-  std::vector<std::string> not_in_script;  // job types, tasks and signals answered by default
+  std::map<std::string, Reached> parts;      // by their kind
+  std::vector<std::string> not_in_script;  // job types, tasks, signals, effects answered by default
   std::vector<Finding> findings;
   std::vector<StoryLine> story;  // of one life that was played alone
 };
@@ -32,6 +38,7 @@ struct SimulateOptions {
   uint64_t seed = 1;
   std::optional<uint64_t> only_life{};  // plays this life alone and tells its story
   bool crashes = true;
+  size_t processes = 1;  // the report does not depend on it
   RunWorker run_worker{};
   std::function<void(uint64_t done, uint64_t all)> progress{};
 };

@@ -145,13 +145,18 @@ constexpr BehaviourKind kProcessors{
 constexpr BehaviourKind kCriteria{
     kAMoment, "", {"matches", "takes", "fails", "message", "dies", "twice"}};
 constexpr BehaviourKind kTransitions{kUpToAnHour, "", {"after", "twice", "never"}};
+constexpr BehaviourKind kEffects{
+    kAMoment, "payload", {"results", "takes", "fails", "message", "dies", "late", "twice"}};
+constexpr BehaviourKind kEvents{kUpToAnHour, "value", {"values", "after", "twice", "never"}};
 
+// `more` are members beside those of the kind.
 Result<Behaviour> read_behaviour(const json::Value& v, const std::string& where,
-                                 const BehaviourKind& kind) {
+                                 const BehaviourKind& kind, std::vector<Field> more = {}) {
   Behaviour b;
   b.takes = kind.takes;
   std::vector<Field> fields{{"results", choices_into(b.results, std::string(kind.inner))},
                             {"variables", choices_into(b.results, std::string(kind.inner))},
+                            {"values", choices_into(b.results, std::string(kind.inner))},
                             {"takes", range_into(b.takes)},
                             {"after", range_into(b.takes)},
                             {"fails", share_into(b.fails)},
@@ -166,6 +171,7 @@ Result<Behaviour> read_behaviour(const json::Value& v, const std::string& where,
   std::erase_if(fields, [&](const Field& field) {
     return std::find(kind.members.begin(), kind.members.end(), field.name) == kind.members.end();
   });
+  fields.insert(fields.begin(), more.begin(), more.end());
   TRY_OK(read_fields(v, where, fields));
   return b;
 }
@@ -180,11 +186,28 @@ auto behaviours_into(std::map<std::string, Behaviour>& out, const BehaviourKind&
   };
 }
 
+// [{"schema": NAME, "values": [...], "after": ...}]. A life begins with the first event.
+Result<void> read_events(const json::Value& v, const std::string& where,
+                         std::vector<WorldEvent>& out) {
+  if (!v.is_array() || v.array().empty())
+    return bad(where, "must be a list of events: [{\"schema\": \"NAME\", \"values\": [...]}]");
+  for (size_t i = 0; i < v.array().size(); ++i) {
+    const std::string place = fmt::format("{}[{}]", where, i);
+    WorldEvent event;
+    TRY(event.behaviour,
+        read_behaviour(v.array()[i], place, kEvents, {{"schema", text_into(event.schema)}}));
+    if (event.schema.empty()) return bad(place, "\"schema\" is missing: name the event");
+    if (i == 0 && !v.array()[i].find("after")) event.behaviour.takes = {kMillisecond, kMillisecond};
+    out.push_back(std::move(event));
+  }
+  return {};
+}
+
 Result<json::Value> definition_of(const json::Value& v, const std::string& where,
-                                  const ReadFile& read_file) {
+                                  const ScriptFiles& files) {
   if (v.is_object()) return v;
   if (!v.is_string()) return bad(where, "must be a definition or the name of its file");
-  TRY(json::Value read, read_file(v.string()));
+  TRY(json::Value read, files.read_file(v.string()));
   if (!read.is_object()) return bad(v.string(), "must be a definition, a JSON object");
   return read;
 }
@@ -230,6 +253,92 @@ Result<void> read_lives(const json::Value& v, const std::string& where, uint64_t
   return {};
 }
 
+// What is read before it goes to its place in the script.
+struct ReadScript {
+  Script script;
+  json::Value first;  // the definition that is started
+  std::vector<json::Value> more;
+  TimeRange horizon{script.horizon, script.horizon};
+};
+
+std::vector<Field> process_fields(ReadScript& out, const ScriptFiles& files) {
+  Script& script = out.script;
+  return {{"definition",
+           [&](const json::Value& v, const std::string& where) -> Result<void> {
+             TRY(out.first, definition_of(v, where, files));
+             return {};
+           }},
+          {"also",
+           [&](const json::Value& v, const std::string& where) -> Result<void> {
+             if (!v.is_array()) return bad(where, "must be a list of definitions or file names");
+             for (const json::Value& one : v.array()) {
+               TRY(json::Value read, definition_of(one, where, files));
+               out.more.push_back(std::move(read));
+             }
+             return {};
+           }},
+          {"start", [&](const json::Value& v,
+                        const std::string& where) { return read_start(v, where, script); }},
+          {"jobs", behaviours_into(script.jobs, kJobs)},
+          {"tasks", behaviours_into(script.tasks, kTasks)},
+          {"signals", behaviours_into(script.signals, kSignals)}};
+}
+
+std::vector<Field> entity_fields(Script& script, const ScriptFiles& files) {
+  return {{"workflow",
+           [&](const json::Value& v, const std::string& where) -> Result<void> {
+             TRY(json::Value read, definition_of(v, where, files));
+             script.workflow = import_of(std::move(read));
+             return {};
+           }},
+          {"model", [&](const json::Value& v,
+                        const std::string& where) { return read_model(v, where, script); }},
+          {"create", choices_into(script.starts, "data")},
+          {"processors", behaviours_into(script.processors, kProcessors)},
+          {"criteria", behaviours_into(script.criteria, kCriteria)},
+          {"transitions", behaviours_into(script.transitions, kTransitions)}};
+}
+
+std::vector<Field> world_fields(Script& script, const ScriptFiles& files) {
+  return {
+      {"world",
+       [&](const json::Value& v, const std::string& where) -> Result<void> {
+         if (!v.is_string()) return bad(where, "must be the name of a folder with a world");
+         TRY(script.world, files.read_world(v.string()));
+         return {};
+       }},
+      {"events", [&](const json::Value& v,
+                     const std::string& where) { return read_events(v, where, script.events); }},
+      {"effects", behaviours_into(script.effects, kEffects)}};
+}
+
+std::vector<Field> common_fields(ReadScript& out) {
+  Script& script = out.script;
+  return {{"crashes", share_into(script.crashes)},
+          {"invariants", texts_into(script.invariants)},
+          {"mayBeUnreached", texts_into(script.may_be_unreached)},
+          {"mayWait", flag_into(script.may_wait)},
+          {"lives", [&](const json::Value& v,
+                        const std::string& where) { return read_lives(v, where, script.lives); }},
+          {"horizon", range_into(out.horizon)}};
+}
+
+// Exactly one of the three is simulated, and it needs something to begin with.
+Result<void> check_subject(const Script& script, bool definition) {
+  const int subjects =
+      int{definition} + int{!script.workflow.is_null()} + int{script.world.has_value()};
+  if (subjects == 0)
+    return bad(
+        "", "\"definition\", \"workflow\" or \"world\" is missing: name the file of one of them");
+  if (subjects > 1)
+    return bad("", "\"definition\", \"workflow\" and \"world\" need files of their own");
+  if (!script.workflow.is_null() && script.starts.empty())
+    return bad("", "\"create\" is missing: list documents of the entities to create");
+  if (script.world && script.events.empty())
+    return bad("", "\"events\" is missing: list the events that the world gets");
+  return {};
+}
+
 }  // namespace
 
 Result<Time> parse_span(std::string_view text) {
@@ -252,60 +361,18 @@ Result<Time> parse_span(std::string_view text) {
               fmt::format("\"{}\" is no time; write 500ms, 10s, 5m, 2h, 3d or ISO 8601", text));
 }
 
-Result<Script> read_script(const json::Value& document, const ReadFile& read_file) {
-  Script script;
-  json::Value first;
-  std::vector<json::Value> more;
-  TimeRange horizon{script.horizon, script.horizon};
-  TRY_OK(read_fields(
-      document, "",
-      {{"definition",
-        [&](const json::Value& v, const std::string& where) -> Result<void> {
-          TRY(first, definition_of(v, where, read_file));
-          return {};
-        }},
-       {"also",
-        [&](const json::Value& v, const std::string& where) -> Result<void> {
-          if (!v.is_array()) return bad(where, "must be a list of definitions or file names");
-          for (const json::Value& one : v.array()) {
-            TRY(json::Value read, definition_of(one, where, read_file));
-            more.push_back(std::move(read));
-          }
-          return {};
-        }},
-       {"start", [&](const json::Value& v,
-                     const std::string& where) { return read_start(v, where, script); }},
-       {"workflow",
-        [&](const json::Value& v, const std::string& where) -> Result<void> {
-          TRY(json::Value read, definition_of(v, where, read_file));
-          script.workflow = import_of(std::move(read));
-          return {};
-        }},
-       {"model", [&](const json::Value& v,
-                     const std::string& where) { return read_model(v, where, script); }},
-       {"create", choices_into(script.starts, "data")},
-       {"processors", behaviours_into(script.processors, kProcessors)},
-       {"criteria", behaviours_into(script.criteria, kCriteria)},
-       {"transitions", behaviours_into(script.transitions, kTransitions)},
-       {"jobs", behaviours_into(script.jobs, kJobs)},
-       {"tasks", behaviours_into(script.tasks, kTasks)},
-       {"signals", behaviours_into(script.signals, kSignals)},
-       {"crashes", share_into(script.crashes)},
-       {"invariants", texts_into(script.invariants)},
-       {"mayBeUnreached", texts_into(script.may_be_unreached)},
-       {"mayWait", flag_into(script.may_wait)},
-       {"lives", [&](const json::Value& v,
-                     const std::string& where) { return read_lives(v, where, script.lives); }},
-       {"horizon", range_into(horizon)}}));
-  if (first.is_null() && script.workflow.is_null())
-    return bad("", "\"definition\" or \"workflow\" is missing: name the file of one of them");
-  if (!first.is_null() && !script.workflow.is_null())
-    return bad("", "\"definition\" and \"workflow\" need files of their own");
-  if (first.is_null() && script.starts.empty())
-    return bad("", "\"create\" is missing: list documents of the entities to create");
-  script.horizon = horizon.high;
-  if (!first.is_null()) script.definitions.push_back(std::move(first));
-  for (json::Value& one : more)
+Result<Script> read_script(const json::Value& document, const ScriptFiles& files) {
+  ReadScript out;
+  std::vector<Field> fields = process_fields(out, files);
+  for (auto more :
+       {entity_fields(out.script, files), world_fields(out.script, files), common_fields(out)})
+    fields.insert(fields.end(), more.begin(), more.end());
+  TRY_OK(read_fields(document, "", fields));
+  TRY_OK(check_subject(out.script, !out.first.is_null()));
+  Script script = std::move(out.script);
+  script.horizon = out.horizon.high;
+  if (!out.first.is_null()) script.definitions.push_back(std::move(out.first));
+  for (json::Value& one : out.more)
     script.definitions.push_back(std::move(one));
   return script;
 }

@@ -26,10 +26,34 @@ Stage::Stage(const Script& script, const PlayOptions& options)
 }
 
 Result<void> Stage::run(const std::function<bool()>& running) {
-  while (!refused_ && running() && elapsed() < kSpread + script_.horizon)
+  while (!refused_ && world_.broken().empty() && (running() || reading()) &&
+         elapsed() < kSpread + script_.horizon)
     world_.live(std::max<Time>(60 * kSecond, quiet() / kQuietShare));
   if (refused_) return fail(Code::invalid, "REFUSED", *refused_);
+  if (!world_.broken().empty())
+    return fail(Code::internal, "BROKEN_PROMISE",
+                "the simulated server broke a promise: " + world_.broken()[0]);
   return {};
+}
+
+void Stage::finish_reading() {
+  while (reading() && world_.broken().empty())
+    world_.live(kSecond);
+}
+
+void Stage::read(const std::string& path, std::function<void(const json::Value&)> found) {
+  ++reads_;
+  call_until_answered(world_, {"GET", path},
+                      [this, found = std::move(found)](const wire::Response& r) {
+                        --reads_;
+                        if (r.status == 200) found(body_of(r));
+                      });
+}
+
+void Stage::keep_looking(Time changed, std::function<std::optional<Time>()> look) {
+  after(patience(changed), [this, look = std::move(look)]() mutable {
+    if (const auto last = look()) keep_looking(*last, std::move(look));
+  });
 }
 
 void Stage::refuse(std::string why) {
@@ -88,6 +112,30 @@ void Stage::check_invariants(Life& life, const json::Object& variables) {
   }
 }
 
+bool Stage::invariants_use(std::string_view variable) const {
+  for (const expr::Expression& invariant : invariants_)
+    for (const std::string& name : invariant.variables())
+      if (name == variable) return true;
+  return false;
+}
+
+void Stage::poll(Poll poll) {
+  if (!poll.running()) return;
+  Sent sent = poll.sent;
+  world_.call(std::move(sent), [this, poll = std::move(poll)](
+                                   const std::optional<wire::Response>& r) mutable {
+    const json::Value answer = r ? body_of(*r) : json::Value();
+    const json::Value* items = answer.find(poll.list);
+    const bool any = items && items->is_array() && !items->array().empty();
+    if (any)
+      for (const json::Value& item : items->array())
+        poll.take(item);
+    if (any) touch();
+    const Time pause = any || quiet() < 600 * kSecond ? 0 : quiet() / kQuietShare;
+    after(pause, [this, poll = std::move(poll)]() mutable { this->poll(std::move(poll)); });
+  });
+}
+
 std::string reason_of(const wire::Response& response) {
   const json::Value body = body_of(response);
   for (std::string_view member : {"reason", "detail", "message"})
@@ -95,13 +143,23 @@ std::string reason_of(const wire::Response& response) {
   return fmt::format("{} {}", response.status, response.body);
 }
 
-void add_facts(const Script& script, std::set<std::string>& steps,
-               std::set<std::string>& branches) {
-  add_definition_facts(script, steps, branches);
-  add_workflow_facts(script, steps, branches);
+const Behaviour& behaviour_of(const std::map<std::string, Behaviour>& known,
+                              const std::string& name) {
+  static const Behaviour at_once;
+  auto found = known.find(name);
+  return found == known.end() ? at_once : found->second;
+}
+
+AllParts parts_of(const Script& script) {
+  AllParts out;
+  add_definition_parts(script, out);
+  add_workflow_parts(script, out);
+  if (script.world) add_world_parts(script, out);
+  return out;
 }
 
 Result<std::vector<LifeEnd>> play(const Script& script, const PlayOptions& options) {
+  if (script.world) return play_worlds(script, options);
   return script.workflow.is_null() ? play_processes(script, options)
                                    : play_entities(script, options);
 }

@@ -10,8 +10,11 @@
 #include "base/log.h"
 #include "cli/child.h"
 #include "cli/remote.h"
+#include "cli/world_folder.h"
 #include "json/text.h"
+#include "sim/outside/cores.h"
 #include "sim/outside/report.h"
+#include "wasm/host.h"
 
 namespace pawl::cli {
 namespace {
@@ -33,13 +36,27 @@ Result<void> add_workers(const Args& args, sim::Script& script) {
   return {};
 }
 
+// Builds the world of a folder. Its modules are called, so this machine needs a WASM engine.
+Result<sim::WorldSource> read_world(const std::string& path) {
+  TRY(WorldFolder folder, read_world_folder(path));
+  TRY(BuiltWorld built, build_world(folder));
+  if (!built.wasm.empty() &&
+      wasm::Host(wasm::HostOptions{wasm::usual_libraries(), {}}).version().empty())
+    return fail(Code::unavailable, "NO_WASM_ENGINE",
+                "the world has WASM modules and this machine has no WASM engine: run "
+                "scripts/setup-wasm, or set PAWL_WASMTIME to libwasmtime.so");
+  return sim::WorldSource{built.world, built.document(), built.limits, std::move(built.wasm)};
+}
+
 Result<sim::Script> script_of(const Args& args, const std::string& path) {
   TRY(json::Value document, read_json(path));
   // Files are named relative to the script.
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  TRY(sim::Script script, sim::read_script(document, [&](const std::string& name) {
-        return read_json((folder / name).string());
-      }));
+  TRY(sim::Script script,
+      sim::read_script(
+          document,
+          {[&](const std::string& name) { return read_json((folder / name).string()); },
+           [&](const std::string& name) { return read_world((folder / name).string()); }}));
   for (const std::string& invariant : args.all("invariant"))
     script.invariants.push_back(invariant);
   script.lives = static_cast<uint64_t>(
@@ -63,6 +80,8 @@ Result<int> simulate(const Args& args) {
   sim::SimulateOptions options;
   options.seed = static_cast<uint64_t>(args.number("seed", 1));
   options.crashes = !args.has("no-crashes");
+  options.processes = static_cast<size_t>(
+      std::max<int64_t>(1, args.number("jobs", static_cast<int64_t>(sim::core_count()))));
   options.run_worker = [](const std::string& program, const json::Value& job) {
     return run_job({program}, job);
   };
@@ -91,13 +110,14 @@ Result<int> simulate(const Args& args) {
 static constexpr Command kSimulateCommands[] = {
     {"simulate",
      "FILE",
-     "play a definition thousands of times with crashes, failures and late answers; 6 when "
-     "something is found",
+     "play a definition or a world thousands of times with crashes, failures and late answers; 6 "
+     "when something is found",
      {{"seed", v::number("N"), "choices of the lives; the same seed gives the same lives"},
       {"lives", v::number("N"), "number of lives; the script's, or 1000, by default"},
       {"invariant", v::text("EXPRESSION"), "must always hold; may be given several times"},
       {"worker", v::text("TYPE=PROGRAM"), "a real worker for a job type; may be repeated"},
       {"life", v::number("N"), "play one life alone and tell its story"},
+      {"jobs", v::number("N"), "processes that play lives; all cores by default"},
       {"no-crashes", v::none(), "the server is never killed"},
       {"junit", v::text("FILE"), "also write the report as JUnit XML"}},
      simulate}};

@@ -40,23 +40,8 @@ Result<bool> matches(const Rule& rule, size_t index, const json::Object& variabl
 // The outputs of each matching rule, in order.
 Result<std::vector<json::Object>> matching_outputs(const Step& table, const json::Object& variables,
                                                    Time now, size_t& work) {
+  TRY(std::vector<size_t> hits, matching_rules(table, variables, now, work));
   std::vector<json::Object> out;
-  std::vector<size_t> hits;
-  for (size_t i = 0; i < table.rules.size(); ++i) {
-    TRY(bool hit, matches(table.rules[i], i, variables, now, work));
-    if (!hit) continue;
-    hits.push_back(i);
-    // Later rules are not evaluated, so their errors do not show.
-    if (table.hit_policy == HitPolicy::first) break;
-  }
-  if (hits.empty())
-    return failed(
-        "DecisionTableNoRuleMatched",
-        "no rule of the table matches; add a last rule with an empty \"when\" as the fallback");
-  if (table.hit_policy == HitPolicy::unique && hits.size() > 1)
-    return failed("DecisionTableUniqueViolation", "rules " + std::to_string(hits[0]) + " and " +
-                                                      std::to_string(hits[1]) +
-                                                      " both match under hit policy U");
   // Every output sees the variables from before the step, not those of other rules.
   for (size_t i : hits) {
     json::Object row;
@@ -127,6 +112,27 @@ Result<json::Object> merge_agreeing(std::vector<json::Object> rows) {
 }
 
 }  // namespace
+
+Result<std::vector<size_t>> matching_rules(const Step& table, const json::Object& variables,
+                                           Time now, size_t& work) {
+  std::vector<size_t> hits;
+  for (size_t i = 0; i < table.rules.size(); ++i) {
+    TRY(bool hit, matches(table.rules[i], i, variables, now, work));
+    if (!hit) continue;
+    hits.push_back(i);
+    // Later rules are not evaluated, so their errors do not show.
+    if (table.hit_policy == HitPolicy::first) break;
+  }
+  if (hits.empty())
+    return failed(
+        "DecisionTableNoRuleMatched",
+        "no rule of the table matches; add a last rule with an empty \"when\" as the fallback");
+  if (table.hit_policy == HitPolicy::unique && hits.size() > 1)
+    return failed("DecisionTableUniqueViolation", "rules " + std::to_string(hits[0]) + " and " +
+                                                      std::to_string(hits[1]) +
+                                                      " both match under hit policy U");
+  return hits;
+}
 
 Result<void> check_work(size_t work) {
   if (work <= kWorkPerTurn) return {};

@@ -22,6 +22,11 @@ Result<void> check_work(size_t work);
 // The approximate bytes of a value, which evaluating it adds to the work of the turn.
 size_t value_bytes(const json::Value& value);
 
+// The rules whose outputs the table uses, by their index. A pure function of the variables from
+// before the step, so a rule that was chosen long ago can be found again.
+Result<std::vector<size_t>> matching_rules(const Step& table, const json::Object& variables,
+                                           Time now, size_t& work);
+
 // The variables that the table sets. Errors have the names that the format defines, for example
 // DecisionTableNoRuleMatched.
 Result<json::Object> decide(const Step& table, const json::Object& variables, Time now,

@@ -1,6 +1,9 @@
 // Routes for operators: lists with filters, events with the variables they changed, the state after
 // any event, pauses, dry runs and user tasks.
 
+#include <map>
+
+#include "faces/processes/definition/decision_table.h"
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/face.h"
 #include "faces/processes/http/answers.h"
@@ -189,9 +192,31 @@ Result<std::string> show(Service& service, const wire::Request& request) {
   return out += ",\"tokens\":" + json::print(tokens_value(*instance, *definition)) + "}";
 }
 
-json::Value event_value(const Event& e) {
+// The rules that decision tables chose in an event, by the index of the fact that ended the table.
+using ChosenRules = std::map<size_t, std::vector<size_t>>;
+
+// No rule is recorded: what the notes say about the variables leads back to those from before the
+// table, which decide again. `variables` are those after the event.
+ChosenRules chosen_rules(const Event& e, const Definition& definition, json::Object variables) {
+  ChosenRules out;
+  const std::vector<Fact>& facts = e.note.facts;
+  for (size_t i = facts.size(); i-- > 0;) {
+    const Fact& f = facts[i];
+    if (!f.undo.empty()) undo(variables, f.undo);
+    if (f.kind != Fact::Kind::ended || f.step_kind != Kind::decision_table) continue;
+    const uint32_t step = definition.find(f.step);
+    if (step == kNoStep || f.status != Execution::completed) continue;
+    size_t work = 0;
+    auto rules = matching_rules(definition.steps[step], variables, e.at, work);
+    if (rules) out[i] = std::move(*rules);
+  }
+  return out;
+}
+
+json::Value event_value(const Event& e, const ChosenRules& chosen) {
   json::Array facts;
-  for (const Fact& f : e.note.facts) {
+  for (size_t i = 0; i < e.note.facts.size(); ++i) {
+    const Fact& f = e.note.facts[i];
     json::Object line;
     constexpr std::string_view kinds[] = {"", "entered", "ended", "event"};
     line.add("kind", json::Value(kinds[static_cast<size_t>(f.kind)]));
@@ -203,6 +228,12 @@ json::Value event_value(const Event& e) {
     }
     if (f.kind == Fact::Kind::ended) line.add("status", json::Value(execution_name(f.status)));
     if (!f.text.empty()) line.add("text", json::Value(f.text));
+    if (auto rules = chosen.find(i); rules != chosen.end()) {
+      json::Array list;
+      for (size_t rule : rules->second)
+        list.emplace_back(static_cast<int64_t>(rule));
+      line.add("rules", json::Value(std::move(list)));
+    }
     facts.push_back(json::Value(std::move(line)));
   }
   json::Value out = json::object({{"event", static_cast<int64_t>(e.seq)},
@@ -239,12 +270,16 @@ Result<std::string> events(Service& service, const wire::Request& request) {
   json::Object before;
   json::Array items;
   for (const Event& e : all) {
-    json::Value item = event_value(e);
-    if (with_variables) {
-      TRY(Instance state, service.state_at(tenant, id, e.seq));
-      item.object().add("variables", differences(before, state.variables->object));
-      before = state.variables->object;
+    if (!with_variables) {
+      items.push_back(event_value(e, {}));
+      continue;
     }
+    TRY(Instance state, service.state_at(tenant, id, e.seq));
+    TRY(auto definition, service.definition(tenant, state.definition_id, state.version));
+    const json::Object& after = state.variables->object;
+    json::Value item = event_value(e, chosen_rules(e, *definition, after));
+    item.object().add("variables", differences(before, after));
+    before = after;
     items.push_back(std::move(item));
   }
   return json::print(json::object({{"items", json::Value(std::move(items))}}));

@@ -234,6 +234,33 @@ TEST(operators, a_restart_has_the_variables_before_its_step) {
             R"({"n":7,"seen":"yes","done":true})");
 }
 
+// The table reads and writes n, and later steps of the same event change n again.
+TEST(operators, events_name_the_rules_that_a_table_chose) {
+  FaceFixture s;
+  s.post("/v1/definitions", R"({"id":"tables","name":"n","steps":[
+    {"id":"one","name":"o","type":"DECISION_TABLE","hitPolicy":"F","decisionTable":{"rules":[
+      {"when":{"n":"n > 5"},"outputs":{"n":0}},{"when":{},"outputs":{"n":100}}]},"nextStep":"all"},
+    {"id":"all","name":"a","type":"DECISION_TABLE","hitPolicy":"C","decisionTable":{"rules":[
+      {"when":{"n":"n > 5"},"outputs":{"m":1}},{"when":{"n":"n > 500"},"outputs":{"m":2}},
+      {"when":{},"outputs":{"m":3}}]},"nextStep":"two"},
+    {"id":"two","name":"t","type":"TRANSFORMATION","transformations":{"n":7,"m":0},"nextStep":"e"},
+    {"id":"e","name":"e","type":"END"}]})");
+  ASSERT_EQ(s.last_status, 201);
+  auto rules = [&](const std::string& n, const std::string& query) {
+    const std::string id = s.start("tables", R"({"n":)" + n + "}");
+    std::string out;
+    const json::Value events = s.get(kOps + id + "/events" + query);
+    for (const json::Value& event : events.find("items")->array())
+      for (const json::Value& fact : event.find("facts")->array())
+        if (const json::Value* chosen = fact.find("rules"))
+          out += std::string(fact.string_or("stepId")) + json::print(*chosen);
+    return out;
+  };
+  EXPECT_EQ(rules("9", ""), "one[0]all[2]");
+  EXPECT_EQ(rules("1", ""), "one[1]all[0,2]");
+  EXPECT_EQ(rules("1", "?variables=false"), "");
+}
+
 TEST(operators, the_state_as_of_any_event_can_be_read) {
   FaceFixture s;
   upload_fragile(s);
