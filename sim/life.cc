@@ -10,10 +10,9 @@ namespace pawl::sim {
 static constexpr Time kCalm = 3 * 3600 * kSecond;
 static constexpr Time kAsking = 600 * kSecond;
 static constexpr Time kDense = 2 * 3600 * kSecond;
-// Lives with gaps last for days or weeks.
+// Lives with gaps last for days or months: for a few gaps of about half of the longest one.
 static constexpr Time kDay = 24 * 3600 * kSecond;
-static constexpr uint64_t kMaxDays = 60;
-static constexpr Time kGaps[] = {8 * 3600 * kSecond, 2 * kDay, 7 * kDay};
+static constexpr Time kGaps[] = {kDay, 10 * kDay, 30 * kDay, 90 * kDay};
 
 using Make = std::unique_ptr<Client> (*)(World&);
 static constexpr Make kClients[] = {make_processes_client, make_lifecycle_client,
@@ -31,17 +30,17 @@ std::string worlds_left_out() {
 
 // Lives differ in length, so that short ones find what needs no time.
 static Time length_of(const LifeOptions& options, const WorldOptions& world, Schedule& schedule) {
-  const Time days = static_cast<Time>(1 + schedule.roll(kMaxDays));
-  if (world.longest_gap > 0) return days * kDay / options.divisor;
+  const Time part = static_cast<Time>(1 + schedule.roll(4));
+  if (world.longest_gap > 0) return part * world.longest_gap / options.divisor;
   const Time time = options.time ? options.time : kDense;
-  return time / (1 + days % 4) / options.divisor;
+  return time / part / options.divisor;
 }
 
 static WorldOptions world_of(const LifeOptions& options) {
   WorldOptions out{options.seed, options.mutation, options.faults, options.tell};
   out.wasm_cache = options.wasm_cache;
-  if (options.time == 0 && options.seed % 4 == 0)
-    out.longest_gap = kGaps[options.seed / 4 % std::size(kGaps)];
+  if (options.time == 0 && options.seed % 2 == 0)
+    out.longest_gap = kGaps[options.seed / 2 % std::size(kGaps)];
   return out;
 }
 

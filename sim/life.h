@@ -16,7 +16,7 @@ struct LifeOptions {
   // Bit n: client n of kClients takes part.
   unsigned clients = ~0u;
   // Of lives without gaps: the longest time with faults. 0: the seed chooses the kind of the life,
-  // and one in four has gaps.
+  // and one in two has gaps.
   Time time = 0;
   Time divisor = 1;  // a shrunk life is shorter by this
   bool tell = false;

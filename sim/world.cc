@@ -397,8 +397,11 @@ Time World::busy_time() const {
 
 Time World::until_trouble() {
   const Time gap = until_busy(0);
-  if (gap == 0) return static_cast<Time>(schedule_.roll(10 * kSecond));
-  return std::min(gap, static_cast<Time>(schedule_.roll(6 * 3600 * kSecond)));
+  // A broken disk is mended soon, also in a gap.
+  const bool broken_disk = disk_.full || disk_.fails_flushes;
+  if (gap == 0 || broken_disk) return static_cast<Time>(schedule_.roll(10 * kSecond));
+  const uint64_t often = 6 * 3600 * kSecond + static_cast<uint64_t>(options_.longest_gap) / 4;
+  return std::min(gap, static_cast<Time>(schedule_.roll(often)));
 }
 
 void World::live(Time time) {

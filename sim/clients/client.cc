@@ -12,7 +12,10 @@ void call_until_answered(World& world, Sent sent, std::function<void(wire::Respo
     const bool known = response && response->status != 503 && response->status != 429 &&
                        response->body.find("IDEMPOTENCY_KEY_RUNNING") == std::string::npos;
     if (known) return answered(std::move(*response));
-    const Time pause = static_cast<Time>(world.schedule().roll(5 * kSecond));
+    // Seldom in a gap, in which a compute member may be away for days, but within the 24 hours for
+    // which an Idempotency-Key holds.
+    const uint64_t often = world.busy() ? 5 * kSecond : 7200 * kSecond;
+    const Time pause = static_cast<Time>(world.schedule().roll(often));
     world.schedule().after(pause, [&world, sent, answered = std::move(answered)]() mutable {
       call_until_answered(world, std::move(sent), std::move(answered));
     });

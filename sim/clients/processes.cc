@@ -48,8 +48,6 @@ class ProcessesClient final : public Client {
   void begin() override {
     for (Shape& shape : fixed_shapes())
       upload(std::move(shape));
-    for (int i = 0; i < 4; ++i)
-      upload(random_shape(schedule_, fmt::format("random-{}", i)));
     for (int i = 0; i < 3; ++i)
       act();
     for (int i = 0; i < 3; ++i)
@@ -119,7 +117,10 @@ class ProcessesClient final : public Client {
                                         "an upload was refused: " + response.body);
                           shapes_[shape.id] = shape;
                           if (shape.id == "tick") return put_schedule();
-                          if (shape.id != "child") known_.push_back(shape.id);
+                          if (shape.id != "child") return known_.push_back(shape.id);
+                          // Random definitions call it.
+                          for (int i = 0; i < 4; ++i)
+                            upload(random_shape(schedule_, fmt::format("random-{}", i)));
                         });
   }
 
@@ -222,24 +223,31 @@ class ProcessesClient final : public Client {
       items.push_back(start_body(*all.back()));
     }
     const json::Value body = json::object({{"items", std::move(items)}});
-    const std::string key = "batch-" + all[0]->business_key;
-    call_until_answered(
-        world_,
-        {"POST", "/pawl/v1/processes/start-batch", json::print(body), {{"Idempotency-Key", key}}},
-        [this, all](const wire::Response& r) {
-          const json::Value answer = body_of(r);
-          const json::Value* started = answer.find("items");
-          if (r.status != 200 || !started || started->array().size() != all.size())
-            return world_.expect(false, fmt::format("a batch answers {} {}", r.status, r.body));
-          for (size_t i = 0; i < all.size(); ++i) {
-            const json::Value* instance = started->array()[i].find("instance");
-            world_.expect(instance != nullptr, "an item of a batch was refused: " + r.body);
-            if (!instance) continue;
-            all[i]->id = instance->string_or("id");
-            take(*all[i], *instance, {});
-            if (world_.calm()) push(*all[i]);
-          }
-        });
+    send_batch({"POST",
+                "/pawl/v1/processes/start-batch",
+                json::print(body),
+                {{"Idempotency-Key", "batch-" + all[0]->business_key}}},
+               all);
+  }
+
+  void send_batch(const Sent& sent, const std::vector<Started*>& all) {
+    call_until_answered(world_, sent, [this, sent, all](const wire::Response& r) {
+      // An item of which nothing is known is asked for again, with all others.
+      if (r.status == 200 && r.body.find(R"("status":503)") != std::string::npos)
+        return schedule_.after(kSecond, [this, sent, all] { send_batch(sent, all); });
+      const json::Value answer = body_of(r);
+      const json::Value* started = answer.find("items");
+      if (r.status != 200 || !started || started->array().size() != all.size())
+        return world_.expect(false, fmt::format("a batch answers {} {}", r.status, r.body));
+      for (size_t i = 0; i < all.size(); ++i) {
+        const json::Value* instance = started->array()[i].find("instance");
+        world_.expect(instance != nullptr, "an item of a batch was refused: " + r.body);
+        if (!instance) continue;
+        all[i]->id = instance->string_or("id");
+        take(*all[i], *instance, {});
+        if (world_.calm()) push(*all[i]);
+      }
+    });
   }
 
   void start_one(const std::string& of, bool nobody_comes) {

@@ -271,11 +271,11 @@ class WorldsClient final : public Client {
   void operate(Bank& bank) {
     if (world_.calm()) return;
     schedule_.after(60 * kSecond + 8 * world_.pause(), [this, &bank] { operate(bank); });
-    if (upgrading_[bank.id]) return;
+    if (std::exchange(proposing_[bank.id], true)) return;
     const std::string definition = bank.path(fmt::format("/defs/workflow/{}", kAccountWorkflow));
     world_.call({"GET", definition}, [this, &bank](std::optional<wire::Response> r) {
-      if (!r || r->status != 200 || upgrading_[bank.id]) return;
-      propose(bank, body_of(*r));
+      if (r && r->status == 200) return propose(bank, body_of(*r));
+      proposing_[bank.id] = false;
     });
   }
 
@@ -309,7 +309,7 @@ class WorldsClient final : public Client {
                       "an approval failed: " + json::print(approved));
         upgrading_[bank.id] = true;
         govern(bank, "apply?mode=relaxed", named, [this, &bank](const json::Value& applied) {
-          upgrading_[bank.id] = false;
+          upgrading_[bank.id] = proposing_[bank.id] = false;
           if (applied.string_or("status") == "succeeded") {
             ++upgrades_[bank.id];
             return;
@@ -381,7 +381,8 @@ class WorldsClient final : public Client {
   std::map<std::string, json::Value> totals_, runtime_;
   std::map<std::string, std::map<std::string, json::Value>> forks_;  // by world, then account
   std::map<std::string, uint64_t> upgrades_;  // that were acknowledged, by world
-  std::map<std::string, bool> upgrading_;
+  std::map<std::string, bool> proposing_;     // one proposal at a time
+  std::map<std::string, bool> upgrading_;     // it is being applied
   uint64_t last_n_ = 0, commands_ = 0;
 };
 
