@@ -70,7 +70,57 @@ def without_random(document):
     return out
 
 
-def send_random(python, base, headers):
+TYPE = {'bucket': 'b', 'fields': [{'name': 'id', 'type': 'string', 'tags': ['id']}, {'name': 'phase', 'type': 'string', 'tags': ['phase']},
+                                   {'name': 'note', 'type': 'string', 'tags': ['operator_writable']}],
+        'transitions': {'planned': ['flying'], 'flying': ['planned', 'landed'], 'landed': []}}
+STEPS = [{'id': 'work', 'name': 'W', 'type': 'SERVICE_TASK', 'jobType': 'work', 'nextStep': 'wait'},
+         {'id': 'wait', 'name': 'W', 'type': 'WAIT', 'nextStep': 'task'}, {'id': 'task', 'name': 'T', 'type': 'USER_TASK', 'nextStep': 'end'},
+         {'id': 'end', 'name': 'E', 'type': 'END'}]
+AIR = [{'$kind': 'manifest', 'air_version': '2', 'schemas': [], 'modules': [], 'workflows': [], 'effects': [], 'routing': {
+    'subscriptions': [{'event': 'sys/WorkspaceCommit@1', 'workflow': 'sys/Workspace@1', 'key_field': 'workspace'}]}}]
+
+
+def make_things(base, headers):
+    """Makes something of each kind. Returns the rows of PAWL_KNOWN that name them."""
+    def make(method, path, body=None, more=None):
+        status, got = live.call(base, method, path, body, {**headers, **(more or {})})
+        live.check(f'{method} {path}: {status} {got}', status < 300)
+        return got
+    process, entity = '/(pawl/)?v1/(processes/)?', '/api/entity/'
+    make('POST', '/v1/definitions', {'id': 'known', 'name': 'K', 'steps': STEPS, 'queries': {'total': 'amount'}})
+    instances = [make('POST', '/v1/instances', {'definitionId': 'known', 'variables': {'amount': n}})['id'] for n in range(12)]
+    jobs = [job['id'] for job in make('POST', '/v1/jobs/poll', {'workerId': 'w', 'jobTypes': ['work'], 'maxJobs': 8})['jobs']]
+    for job in jobs[:4]:
+        make('POST', f'/v1/jobs/{job}/complete', {'workerId': 'w'})
+    make('POST', '/pawl/v1/processes/schedules', {'id': 'known', 'definitionId': 'known', 'interval': 'PT1H'})
+    make('POST', '/api/model/import/JSON/SAMPLE_DATA/known/1', {'name': 'a', 'amount': 1, 'tags': ['x']})
+    make('PUT', '/api/model/known/1/lock')
+    made = make('POST', '/api/entity/JSON/known/1', [{'name': str(n), 'amount': n, 'tags': []} for n in range(6)])
+    job = make('POST', '/api/search/async/known/1', {'type': 'simple', 'jsonPath': '$.name', 'operatorType': 'EQUALS', 'value': '1'})
+    message = make('POST', '/api/message/new/known', {'payload': {'a': 1}})[0]['entityIds']
+    make('PUT', '/pawl/v1/lifecycle/types/known', TYPE)
+    for n in range(6):
+        make('POST', f'/pawl/v1/lifecycle/instances/known/m{n}', {'phase': 'planned'})
+    make('PUT', '/pawl/v1/lifecycle/rules/known', {'workflow': 'known', 'on': {'phase': 'flying'}, 'then': [{'type': 'lifecycle_fail', 'reason': 'r'}]})
+    make('POST', '/v1/worlds', {'world_id': 'known', 'air': AIR})
+    make('POST', '/v1/worlds/known/events', {'schema': 'sys/WorkspaceCommit@1', 'value': {
+        'workspace': 'known', 'expected_head': None, 'owner': 'o', 'meta': {'root_hash': make('POST', '/v1/workspace/roots')['root_hash'], 'owner': 'o', 'created_at': 0}}})
+    make('PUT', '/v1/secrets/bindings/known', {'plaintext': 's'})
+    root, blob = make('POST', '/v1/workspace/roots')['root_hash'], make('POST', '/v1/cas/blobs', b'hello')['hash']
+    ids = made[0]['entityIds']
+    return [(process + 'definitions/', 'id', ['known']), (process + 'definitions/', 'version', [1]), (process + 'instances/', 'id', instances),
+            (process + 'instances/', 'step', ['work', 'wait', 'task']), ('/pawl/v1/processes/instances/', 'name', ['total']), ('/v1/jobs/', 'id', jobs),
+            ('/pawl/v1/processes/job-types/', 'type', ['work']), ('/pawl/v1/processes/schedules/', 'id', ['known']),
+            ('/api/(model|search|entity/stats)/', 'name', ['known']), ('/api/(model|search|entity/stats)/', 'version', [1]),
+            (entity, 'idOrFormat', [*ids, 'JSON']), (entity, 'id', ids), (entity, 'idOrName', [*ids, 'known']), (entity, 'format', ['JSON']),
+            (entity, 'formatOrName', ['known', 'JSON']), (entity, 'idOrVersion', [*ids, 1]), (entity, 'transitionOrVersion', ['UPDATE', 1]),
+            ('/api/audit/', 'id', ids), ('/api/audit/', 'tx', [made[0]['transactionId']]), ('/api/search/async/', 'job', [job]), ('/api/message/', 'id', message),
+            ('/(workflows|pawl/v1/lifecycle)/', 'type', ['known']), ('/(workflows|pawl/v1/lifecycle)/', 'id', [f'm{n}' for n in range(6)]),
+            ('/pawl/v1/lifecycle/rules/', 'name', ['known']), ('/v1/worlds/', 'id', ['known']), ('/v1/worlds/', 'workflow', ['sys/Workspace@1', 'sys/Workspace@1/cells']),
+            ('/v1/secrets/', 'id', ['known']), ('/v1/secrets/', 'version', [1]), ('/v1/workspace/', 'root', [root]), ('/v1/cas/', 'sha', [blob])]
+
+
+def send_random(python, base, headers, known=()):
     """One run of schemathesis. Its report is shown when it fails."""
     left_out = [word for id in without_random(document_of(base)) for word in ('--exclude-operation-id', id)]
     given = [word for name, value in headers.items() for word in ('-H', f'{name}: {value}')]
@@ -79,13 +129,13 @@ def send_random(python, base, headers):
                                '--max-examples', str(EXAMPLES), '--seed', str(SEED), '--workers', '2', '--generation-database', 'none',
                                '--generation-with-security-parameters', 'false', '--warnings', 'off', '--request-timeout', '20', '--no-color', '--continue-on-failure', *left_out, *given],
                               capture_output=True, text=True, cwd=folder,
-                              env={**os.environ, 'PYTHONPATH': TOOLS, 'SCHEMATHESIS_HOOKS': 'hooks', 'NO_COLOR': '1'})
+                              env={**os.environ, 'PYTHONPATH': TOOLS, 'SCHEMATHESIS_HOOKS': 'hooks', 'NO_COLOR': '1', 'PAWL_KNOWN': json.dumps(known)})
     live.check(f'random requests to {base}:\n{done.stdout[-30000:]}\n{done.stderr[-3000:]}', done.returncode == 0)
 
 
 def random_requests(python):
     with live.JwtServer(env={'PAWL_WORLDS_SECRET_KEY': '0f' * 32}) as server:
-        send_random(python, server.base, server.boss())
+        send_random(python, server.base, server.boss(), make_things(server.base, server.boss()))
         live.check('the server still answers', live.call(server.base, 'GET', '/v1/health')[0] == 200)
         for problem in server.stop_and_verify():
             live.fail(problem)

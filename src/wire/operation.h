@@ -50,7 +50,7 @@ struct Operation {
   const AnyShape* query = nullptr;
   const AnyShape* headers = nullptr;
   Body body{};
-  Reply replies[4]{};
+  Reply replies[6]{};
   // Statuses of errors besides those that every operation may have: 400, 429, 500 and 503; 401 and
   // 403 unless it is open; 404 with parameters in the path; 413 with a body.
   int errors[6]{};

@@ -376,7 +376,9 @@ inline constexpr Operation kIssueToken{
     .replies = {{200, "The token.", kTokenShown},
                 {400, "The request is refused.", kOauthError},
                 {401, "The client is unknown, or its secret wrong.", kOauthError},
-                {403, "The subject belongs to another tenant.", kOauthError}},
+                {403, "The subject belongs to another tenant.", kOauthError},
+                {429, "Too many failed logins.", kOauthError},
+                {429, "", kProblem, kProblemJson}},
     .errors = {501},
     .basic = true};
 
