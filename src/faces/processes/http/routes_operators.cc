@@ -46,7 +46,9 @@ constexpr AnswerShape kFact{
     "EventFact",
     {choice("kind", {"entered", "ended", "event"}), text("stepId").optional(),
      text("stepType").optional(), text("executionId").optional(), count("attempt").optional(),
-     choice("status", kExecutionStatuses).optional(), text("text").optional()}};
+     choice("status", kExecutionStatuses).optional(), text("text").optional(),
+     list("rules", "The rules that a DECISION_TABLE chose, by index.", wire::Kind::integer)
+         .optional()}};
 constexpr AnswerShape kEvent{
     "InstanceEvent",
     {integer("event", "The number of the event."), time("at"), text("cause").example(R"("start")"),
