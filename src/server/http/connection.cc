@@ -559,7 +559,9 @@ void HttpConnection::sweep() {
     return;
   }
   if (out_bytes_ > 0 && now - sent_ms_ > times.stalled_ms) return die();
-  if (probation_since_ms_ && now - probation_since_ms_ > times.probation_ms)
+  // What it has sent may wait for its turn: that is not its fault.
+  const bool said_nothing = !asked_ && held_.empty();
+  if (probation_since_ms_ && said_nothing && now - probation_since_ms_ > times.probation_ms)
     return refuse(too_many_strangers());
   if (stream_ && !keepalive_.empty() && out_bytes_ == 0 && now - sent_ms_ >= times.keepalive_ms) {
     put(keepalive_);

@@ -36,6 +36,10 @@ class LimitsTest : public ::testing::Test {
       std::lock_guard lock(mutex_);
       waiting_.push_back(std::move(respond));
     };
+    auto slow = [](wire::Request, wire::Respond respond) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // keeps its I/O thread busy
+      respond(wire::text_response(200, "slow"));
+    };
     wire::Dialect dialect{"/v1/", [](const wire::Request&, const Error& error, std::string_view) {
                             return wire::text_response(wire::code_status(error.code).http,
                                                        error.reason);
@@ -44,6 +48,7 @@ class LimitsTest : public ::testing::Test {
                  {"POST", "/v1/hello", hello, "", false},
                  {"GET", "/v1/open", hello, "", true},
                  {"POST", "/v1/jobs/poll", hello, "", false},
+                 {"GET", "/v1/slow", slow, "", true},
                  {"POST", "/v1/wait", wait, "", false},
                  {"GET", "/v1/stream", stream, "", false}},
                 dialect);
@@ -71,6 +76,8 @@ class LimitsTest : public ::testing::Test {
     options.tenants = &authenticator_->tenants();
     options.count_strangers = true;
     options.memory = &memory_;
+    options.threads = threads_;
+    options.times.probation_ms = probation_ms_;
     server_ = *HttpServer::start(options, front_->handler());
     for (const char* tenant : {"a", "b"})
       headers_[tenant] =
@@ -90,6 +97,8 @@ class LimitsTest : public ::testing::Test {
     return condition();
   }
 
+  int threads_ = 2;
+  int64_t probation_ms_ = 2000;
   MemoryBudget memory_{64 << 20};
   std::atomic<Time> now_{Time{1'800'000'000} * kSecond};
   std::mutex mutex_;
@@ -208,6 +217,32 @@ TEST_F(LimitsTest, strangers_of_one_address) {
   // Strangers do not keep tenants out.
   EXPECT_EQ(second->get("/v1/hello", headers_["a"]).status, 200);
   EXPECT_EQ(client()->get("/v1/hello", headers_["b"]).status, 200);
+}
+
+// A caller shares its address with strangers that keep the server busy. Its token waits for its
+// turn longer than a stranger may be silent.
+TEST_F(LimitsTest, a_token_that_waits_for_its_turn_is_not_late) {
+  threads_ = 1;
+  probation_ms_ = 20;
+  constexpr size_t kStrangers = 60;
+  start({.address_connections = kStrangers});
+  // Once two parties were about, the I/O thread serves one slow stranger in each of its turns.
+  auto busy = client();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(busy->get("/v1/hello", headers_["b"]).status, 200);
+    EXPECT_EQ(client()->get("/v1/open").status, 200);
+  }
+  ASSERT_TRUE(soon([&] { return server_->connections() == 1; }));
+  std::vector<std::unique_ptr<Client>> strangers;
+  for (size_t i = 0; i < kStrangers; ++i)
+    strangers.push_back(client());
+  ASSERT_TRUE(soon([&] { return server_->connections() == kStrangers + 1; }));
+  for (auto& stranger : strangers)
+    stranger->send("GET /v1/slow HTTP/1.1\r\nHost: t\r\n\r\n");
+  auto honest = client();
+  EXPECT_EQ(honest->get("/v1/hello", headers_["a"]).body, "a");
+  for (auto& stranger : strangers)
+    EXPECT_EQ(stranger->answer().body, "slow");
 }
 
 TEST_F(LimitsTest, a_tenant_that_stores_too_much_may_read_and_delete) {
