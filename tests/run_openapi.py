@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live
 
 TOOLS = os.path.join(live.ROOT, 'tests', 'openapi_tools')
-SEED, EXAMPLES = 20, 8
+SEED, EXAMPLES = 20, 6
 CHECKS = 'not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance'
 
 
@@ -51,8 +51,10 @@ def use_generated_client(python):
         with open(os.path.join(folder, 'config.yml'), 'w') as f:
             f.write('post_hooks: []\n')
         made = subprocess.run([python, '-m', 'openapi_python_client', 'generate', '--path', document, '--meta', 'none', '--output-path', package,
-                               '--config', os.path.join(folder, 'config.yml'), '--fail-on-warning'], capture_output=True, text=True)
-        live.check(f'a client is generated: {made.stdout[-3000:]}{made.stderr[-2000:]}', made.returncode == 0)
+                               '--config', os.path.join(folder, 'config.yml')], capture_output=True, text=True)
+        # It warns of media types that it does not know (XML), but leaves no operation and no schema out.
+        left_out = [line for line in made.stdout.splitlines() if 'will not be generated' in line or line.startswith('Unable')]
+        live.check(f'a client is generated: {left_out or made.stdout[-3000:]}{made.stderr[-2000:]}', made.returncode == 0 and not left_out)
         done = subprocess.run([python, os.path.join(TOOLS, 'use_client.py'), folder, server.base], capture_output=True, text=True)
         live.check(f'the client works: {done.stdout[-1000:]}{done.stderr[-3000:]}', done.returncode == 0 and 'done' in done.stdout)
 
@@ -104,7 +106,7 @@ def make_things(base, headers):
     make('PUT', '/pawl/v1/lifecycle/rules/known', {'workflow': 'known', 'on': {'phase': 'flying'}, 'then': [{'type': 'lifecycle_fail', 'reason': 'r'}]})
     make('POST', '/v1/worlds', {'world_id': 'known', 'air': AIR})
     make('POST', '/v1/worlds/known/events', {'schema': 'sys/WorkspaceCommit@1', 'value': {
-        'workspace': 'known', 'expected_head': None, 'owner': 'o', 'meta': {'root_hash': make('POST', '/v1/workspace/roots')['root_hash'], 'owner': 'o', 'created_at': 0}}})
+        'workspace': 'known', 'expected_head': None, 'meta': {'root_hash': make('POST', '/v1/workspace/roots')['root_hash'], 'owner': 'o', 'created_at': 0}}})
     make('PUT', '/v1/secrets/bindings/known', {'plaintext': 's'})
     root, blob = make('POST', '/v1/workspace/roots')['root_hash'], make('POST', '/v1/cas/blobs', b'hello')['hash']
     ids = made[0]['entityIds']

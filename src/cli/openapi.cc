@@ -206,7 +206,8 @@ class DocumentPrinter {
 
   json::Value content_of(const wire::Type& type, std::string_view media) {
     json::Object out;
-    const bool text = type.kind == wire::Kind::octets && media.starts_with("text/");
+    const bool text =
+        media.ends_with("xml") || (type.kind == wire::Kind::octets && media.starts_with("text/"));
     out.add("schema", schemas_.of(text ? wire::Type(wire::Kind::text) : type));
     if (auto example = example_of(type); example && !text) out.add("example", *std::move(example));
     return out;
