@@ -415,12 +415,12 @@ void World::live(Time time) {
       continue;
     }
     if (options_.trouble && schedule_.elapsed() >= next_trouble) {
-      next_trouble = schedule_.elapsed() + until_trouble();
       if (strikes(Fault::clean_restart, 300)) {
         stop_cleanly();
-        continue;
+      } else {
+        trouble();
       }
-      trouble();
+      next_trouble = schedule_.elapsed() + until_trouble();
       continue;
     }
     const Time pause = options_.trouble ? std::min(next_trouble, until) : until;
