@@ -64,7 +64,7 @@ void bench_http(Report& report, Facts& facts) {
                                                 : wire::json_response(503, "{}"));
                                });
                },
-               "", false}},
+               ""}},
              wire::Dialect{"/",
                            [](const wire::Request&, const Error&, std::string_view) {
                              return wire::text_response(404, "");
