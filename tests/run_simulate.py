@@ -247,9 +247,9 @@ def each_kind_of_finding_in_worlds():
         check(f'what nobody reaches is named: {found}', found >= {('state-never-reached', 'shop/order.step@1 pc=Refunding'),
               ('effect-never-requested', 'shop/order.step@1 -> shop/refund@1'), ('effect-never-requested', 'shop/order.step@1 -> sys/timer.set@1'),
               ('route-never-taken', 'shop/Cancelled@1 -> shop/order.step@1')} and 'waits-for-ever' not in kinds(report))
-        check(f'cells end: {report["cells"]}', report['cells'] == {'shop/order.step@1: completed, pc=Shipped': 40, 'shop/ledger.step@1: running': 40})
+        check(f'cells end: {report["cells"]}', set(report['cells']) == {'shop/order.step@1: completed, pc=Shipped', 'shop/ledger.step@1: running'})
         report = world_report(folder, events=[PLACED], effects={**PAID, 'shop/charge@1': {'results': [{'code': 'x'}]}})
-        check(f'a receipt does not fit: {kinds(report)}', 'refused-result' in kinds(report))
+        check(f'a receipt that does not fit is a failure for the module: {report["cells"]}', 'shop/order.step@1: completed, pc=Failed' in report['cells'])
         report = world_report(folder, events=[{'schema': 'shop/Placed@1'}], effects={})
         check(f'values are made from schemas: {report}', report['notInScript'] == ['effect shop/charge@1', 'effect shop/refund@1', 'effect shop/ship@1']
               and report['lives'] == 40 and 'refused-result' not in kinds(report))
@@ -259,14 +259,15 @@ def each_kind_of_finding_in_worlds():
 
 def each_fault_happens_in_worlds():
     with tempfile.TemporaryDirectory() as folder:
-        def story(effects, *words, **more):
-            report = world_report(folder, '--life', '0', *words, events=[PLACED], effects={**PAID, **effects}, **more)
+        def story(effects, *words, life='0', **more):
+            report = world_report(folder, '--life', life, *words, events=[PLACED], effects={**PAID, **effects}, **more)
             return [line['text'] for line in report['story']]
         told = story({'shop/charge@1': {'results': [{'code': 0}], 'twice': 1}})
         check(f'an answer twice is ignored: {told}', any('is ignored' in line for line in told))
         told = story({'shop/charge@1': {'results': [{'code': 0}], 'dies': '90%'}})
         check(f'a dead executor: {told}', any('never heard of again' in line for line in told) and any('attempt 2' in line for line in told))
-        told = story({'shop/charge@1': {'results': [{'code': 0}], 'late': '90%'}})
+        # One life in ten is not late at all.
+        told = sum((story({'shop/charge@1': {'results': [{'code': 0}], 'late': '90%'}}, life=str(life)) for life in range(4)), [])
         check(f'a late executor: the effect is taken again: {told}', any('attempt 2' in line for line in told))
         told = story({'shop/charge@1': {'fails': 1, 'message': 'no funds'}})
         check(f'a failure, retried after timers: {told}', sum('error' in line and 'no funds' in line for line in told) == 3 and any('pc":"Failed' in line for line in told))
@@ -302,7 +303,7 @@ def worlds_from_a_folder():
                             ({'effects': {'x': {'takes': 'long'}}}, 'effects.x.takes: must be a time')):
             said = world_report(folder, **{'world': 'counter', 'effects': {}, 'invariants': [],
                                            'events': [{'schema': 'counter/Add@1', 'values': [{'id': 'a', 'inc': 1}]}], **more})
-            check(f'{words}: {said}', isinstance(said, str) and words in said)
+            check(f'{words}: {said}', isinstance(said, str) and words in said.replace('\\"', '"'))
         with open(source, 'a') as f:
             f.write('nonsense')
         said = count([1])

@@ -28,7 +28,7 @@ void RecordReaders::stream() {
     sent.path = bank_.path("/journal/stream");
     sent.headers = {{"Last-Event-ID", std::to_string(next_ - 1)}};
   }
-  sent.patience = static_cast<Time>(world_.schedule().roll(1800)) * kSecond;
+  sent.patience = static_cast<Time>(1 + world_.schedule().roll(1800)) * kSecond;
   sent.piece = [this](std::string text) {
     for (const EventLines::Event& event : lines_.take(text))
       take_event(event);
