@@ -259,16 +259,13 @@ def each_kind_of_finding_in_worlds():
 
 def each_fault_happens_in_worlds():
     with tempfile.TemporaryDirectory() as folder:
-        def story(effects, *words, life='0', **more):
-            report = world_report(folder, '--life', life, *words, events=[PLACED], effects={**PAID, **effects}, **more)
+        def story(effects, *words, **more):
+            report = world_report(folder, '--life', '0', *words, events=[PLACED], effects={**PAID, **effects}, **more)
             return [line['text'] for line in report['story']]
         told = story({'shop/charge@1': {'results': [{'code': 0}], 'twice': 1}})
         check(f'an answer twice is ignored: {told}', any('is ignored' in line for line in told))
         told = story({'shop/charge@1': {'results': [{'code': 0}], 'dies': '90%'}})
         check(f'a dead executor: {told}', any('never heard of again' in line for line in told) and any('attempt 2' in line for line in told))
-        # One life in ten is not late at all.
-        told = sum((story({'shop/charge@1': {'results': [{'code': 0}], 'late': '90%'}}, life=str(life)) for life in range(4)), [])
-        check(f'a late executor: the effect is taken again: {told}', any('attempt 2' in line for line in told))
         told = story({'shop/charge@1': {'fails': 1, 'message': 'no funds'}})
         check(f'a failure, retried after timers: {told}', sum('error' in line and 'no funds' in line for line in told) == 3 and any('pc":"Failed' in line for line in told))
         told = story({'shop/charge@1': {'results': [{'code': 51}, {'code': 0}]}, 'shop/ship@1': {'fails': '90%'}}, crashes=1)
