@@ -198,8 +198,10 @@ Result<std::string> show(Service& service, const wire::Request& request) {
 using ChosenRules = std::map<size_t, std::vector<size_t>>;
 
 // No rule is recorded: what the notes say about the variables leads back to those from before the
-// table, which decide again. `variables` are those after the event.
-ChosenRules chosen_rules(const Event& e, const Definition& definition, json::Object variables) {
+// table, which decide again. `variables` are those after the event. `work` counts the expressions
+// of the whole answer: once it is as much as one turn may do, no further rules are named.
+ChosenRules chosen_rules(const Event& e, const Definition& definition, json::Object variables,
+                         size_t& work) {
   ChosenRules out;
   const std::vector<Fact>& facts = e.note.facts;
   for (size_t i = facts.size(); i-- > 0;) {
@@ -208,7 +210,7 @@ ChosenRules chosen_rules(const Event& e, const Definition& definition, json::Obj
     if (f.kind != Fact::Kind::ended || f.step_kind != Kind::decision_table) continue;
     const uint32_t step = definition.find(f.step);
     if (step == kNoStep || f.status != Execution::completed) continue;
-    size_t work = 0;
+    if (!check_work(work)) break;
     auto rules = matching_rules(definition.steps[step], variables, e.at, work);
     if (rules) out[i] = std::move(*rules);
   }
@@ -271,6 +273,7 @@ Result<std::string> events(Service& service, const wire::Request& request) {
   bool with_variables = request.query_param(kEventsQuery["variables"]).value_or("true") != "false";
   json::Object before;
   json::Array items;
+  size_t work = 0;
   for (const Event& e : all) {
     if (!with_variables) {
       items.push_back(event_value(e, {}));
@@ -279,7 +282,7 @@ Result<std::string> events(Service& service, const wire::Request& request) {
     TRY(Instance state, service.state_at(tenant, id, e.seq));
     TRY(auto definition, service.definition(tenant, state.definition_id, state.version));
     const json::Object& after = state.variables->object;
-    json::Value item = event_value(e, chosen_rules(e, *definition, after));
+    json::Value item = event_value(e, chosen_rules(e, *definition, after, work));
     item.object().add("variables", differences(before, after));
     before = after;
     items.push_back(std::move(item));
