@@ -22,6 +22,18 @@ void call_until_answered(World& world, Sent sent, std::function<void(wire::Respo
   });
 }
 
+void call_once(World& world, std::string key, Sent sent, bool& busy,
+               std::function<void(const wire::Response&)> answered) {
+  busy = true;
+  sent.headers.emplace_back("Idempotency-Key", std::move(key));
+  sent.headers.emplace_back("Content-Type", "application/json");
+  call_until_answered(world, std::move(sent),
+                      [&busy, answered = std::move(answered)](const wire::Response& r) {
+                        busy = false;
+                        answered(r);
+                      });
+}
+
 json::Value body_of(const wire::Response& response) {
   return json::parse(response.body).value_or(json::Value());
 }

@@ -34,6 +34,9 @@ std::unique_ptr<Client> make_tickets_client(World& world);
 // Sends the request again and again, with the same Idempotency-Key, until an answer tells what
 // happened to it: a client that wants its order carried out once.
 void call_until_answered(World& world, Sent sent, std::function<void(wire::Response)> answered);
+// The same under a new key, with a body in JSON. `busy` is set until the answer has come.
+void call_once(World& world, std::string key, Sent sent, bool& busy,
+               std::function<void(const wire::Response&)> answered);
 
 // Puts the pieces of a stream of Server-Sent Events together.
 class EventLines {

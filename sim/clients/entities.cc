@@ -218,14 +218,7 @@ class EntitiesClient final : public Client {
   }
 
   void once(Item& item, Sent sent, std::function<void(const wire::Response&)> done) {
-    item.busy = true;
-    sent.headers.emplace_back("Idempotency-Key", fmt::format("item-{}", ++keys_));
-    sent.headers.emplace_back("Content-Type", "application/json");
-    call_until_answered(world_, std::move(sent),
-                        [&item, done = std::move(done)](const wire::Response& r) {
-                          item.busy = false;
-                          done(r);
-                        });
+    call_once(world_, fmt::format("item-{}", ++keys_), std::move(sent), item.busy, std::move(done));
   }
 
   void must(const Item& item, const char* what, const wire::Response& r, bool held) {

@@ -98,14 +98,8 @@ class TicketsClient final : public Client {
   }
 
   void once(Ticket& ticket, Sent sent, std::function<void(const wire::Response&)> done) {
-    ticket.busy = true;
-    sent.headers.emplace_back("Idempotency-Key", fmt::format("ticket-{}", ++keys_));
-    sent.headers.emplace_back("Content-Type", "application/json");
-    call_until_answered(world_, std::move(sent),
-                        [&ticket, done = std::move(done)](const wire::Response& r) {
-                          ticket.busy = false;
-                          done(r);
-                        });
+    call_once(world_, fmt::format("ticket-{}", ++keys_), std::move(sent), ticket.busy,
+              std::move(done));
   }
 
   void must(const Ticket& t, const char* what, const wire::Response& r, bool held) {
