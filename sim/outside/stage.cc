@@ -43,7 +43,7 @@ void Stage::finish_reading() {
 
 void Stage::read(const std::string& path, std::function<void(const json::Value&)> found) {
   ++reads_;
-  call_until_answered(world_, {"GET", path},
+  call_until_answered(session_, {"GET", path},
                       [this, found = std::move(found)](const wire::Response& r) {
                         --reads_;
                         if (r.status == 200) found(body_of(r));
@@ -77,7 +77,7 @@ void Stage::tell(Life& life, std::string text) {
 
 void Stage::send(Life& life, Sent sent, std::function<void(wire::Response)> answered) {
   touch();
-  call_until_answered(world_, std::move(sent), std::move(answered));
+  call_until_answered(session_, std::move(sent), std::move(answered));
   const std::string name = fmt::format("kill {}", ++life.requests);
   if (!life.will_be_killed || !life.dice.happens(name, kKillShare)) return;
   life.will_be_killed = false;
