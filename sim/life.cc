@@ -10,9 +10,9 @@ namespace pawl::sim {
 static constexpr Time kCalm = 3 * 3600 * kSecond;
 static constexpr Time kAsking = 600 * kSecond;
 static constexpr Time kDense = 2 * 3600 * kSecond;
-// Lives with gaps last for days or months: for a few gaps of about half of the longest one.
+// Lives with gaps last for days or years: for a few gaps of about half of the longest one.
 static constexpr Time kDay = 24 * 3600 * kSecond;
-static constexpr Time kGaps[] = {kDay, 10 * kDay, 30 * kDay, 90 * kDay};
+static constexpr Time kGaps[] = {kDay, 10 * kDay, 30 * kDay, 90 * kDay, 365 * kDay};
 
 using Make = std::unique_ptr<Client> (*)(Session&);
 static constexpr Make kClients[] = {
