@@ -16,6 +16,8 @@ namespace {
 constexpr const char* kOperations = "/pawl/v1/processes/";
 // Jobs of `limited` that may be open at once for each key.
 constexpr size_t kConcurrent = 2;
+// How long a signal by name is kept (P300D).
+constexpr Time kKept = 300 * 24 * 3600 * kSecond;
 
 // `w` waits for nobody: the operator moves the instance to `r2`, which no variable leads to.
 constexpr const char* kRoute = R"({"id":"op-route","name":"route","steps":[
@@ -68,6 +70,9 @@ class OperationsClient final : public Client {
     for (const auto& [key, one] : cases_)
       if (!one.id.empty()) ids.emplace_back(one.id);
     if (!ids.empty()) bulk("resume", ids, [] {});
+    for (auto& [key, one] : cases_)
+      if (one.definition == "op-named" && schedule_.elapsed() - published_[key] > kKept / 2)
+        replace_signal(one);
   }
 
   void ask_everything() override {
@@ -207,9 +212,25 @@ class OperationsClient final : public Client {
                         });
   }
 
+  // A signal that was kept for too long is gone: an instance that comes to its WAIT later gets
+  // another one.
+  void replace_signal(Case& one) {
+    if (one.id.empty()) return;
+    call_until_answered(world_, {"GET", "/v1/instances/" + one.id},
+                        [this, &one](const wire::Response& r) {
+                          const json::Value now = body_of(r);
+                          if (now.string_or("status") == "COMPLETED") return;
+                          if (is_at(now, "n")) {
+                            published_.erase(one.key);
+                            publish(one);
+                          }
+                          schedule_.after(60 * kSecond, [this, &one] { replace_signal(one); });
+                        });
+  }
+
   // Once for each instance.
   void publish(Case& one) {
-    if (!published_.insert(one.key).second) return;
+    if (!published_.emplace(one.key, schedule_.elapsed()).second) return;
     const json::Value body = json::object({{"name", "go"},
                                            {"correlationKey", one.key},
                                            {"variables", json::object({{"went", one.key}})},
@@ -218,7 +239,7 @@ class OperationsClient final : public Client {
                         {"POST",
                          std::string(kOperations) + "signals",
                          json::print(body),
-                         {{"Idempotency-Key", "go-" + one.key}}},
+                         {{"Idempotency-Key", fmt::format("go-{}-{}", one.key, ++operations_)}}},
                         [this](const wire::Response& r) {
                           world_.expect(
                               r.status == 200 || r.status == 202,
@@ -374,9 +395,9 @@ class OperationsClient final : public Client {
 
   Session& world_;
   Schedule& schedule_;
-  std::map<std::string, Case> cases_;  // by business key
-  std::set<std::string> published_;    // keys whose signal was sent
-  std::set<std::string> settled_;      // jobs of which a result was sent
+  std::map<std::string, Case> cases_;      // by business key
+  std::map<std::string, Time> published_;  // when the signal of a key was sent
+  std::set<std::string> settled_;          // jobs of which a result was sent
   // Jobs of `limited` that are open, with their instances, by kind.
   std::map<std::string, std::map<std::string, std::string>> open_;
   uint64_t starts_ = 0, operations_ = 0;
