@@ -70,9 +70,8 @@ class OperationsClient final : public Client {
     for (const auto& [key, one] : cases_)
       if (!one.id.empty()) ids.emplace_back(one.id);
     if (!ids.empty()) bulk("resume", ids, [] {});
-    for (auto& [key, one] : cases_)
-      if (one.definition == "op-named" && schedule_.elapsed() - published_[key] > kKept / 2)
-        replace_signal(one);
+    for (const auto& [key, sent] : published_)
+      if (schedule_.elapsed() - sent > kKept / 2) replace_signal(cases_[key]);
   }
 
   void ask_everything() override {
@@ -216,16 +215,17 @@ class OperationsClient final : public Client {
   // another one.
   void replace_signal(Case& one) {
     if (one.id.empty()) return;
-    call_until_answered(world_, {"GET", "/v1/instances/" + one.id},
-                        [this, &one](const wire::Response& r) {
-                          const json::Value now = body_of(r);
-                          if (now.string_or("status") == "COMPLETED") return;
-                          if (is_at(now, "n")) {
-                            published_.erase(one.key);
-                            publish(one);
-                          }
-                          schedule_.after(60 * kSecond, [this, &one] { replace_signal(one); });
-                        });
+    call_until_answered(
+        world_, {"GET", "/v1/instances/" + one.id}, [this, &one](const wire::Response& r) {
+          const json::Value now = body_of(r);
+          if (now.string_or("status") == "COMPLETED") return;
+          const json::Value* paused = now.find("paused");
+          if (is_at(now, "n") && !(paused && paused->is_bool() && paused->boolean())) {
+            published_.erase(one.key);
+            publish(one);
+          }
+          schedule_.after(60 * kSecond, [this, &one] { replace_signal(one); });
+        });
   }
 
   // Once for each instance.
