@@ -1,7 +1,10 @@
 #include "kernel/once.h"
 
+#include <fmt/format.h>
+
 #include "base/hash.h"
 #include "base/limits.h"
+#include "kernel/delivery.h"
 
 namespace pawl {
 
@@ -41,8 +44,13 @@ Bytes once_hash(const Input& input) {
 }
 
 Result<Bytes> OwnProgram::run(Turn& turn, const Input& input) const {
+  if (input.verb == kForgetDelivered && input.delivery) {
+    TRY(uint64_t left, forget_marks(turn, input.delivery->source, input.delivery->below));
+    return std::to_string(left);
+  }
   if (input.verb != kForget)
-    return fail(Code::invalid, "UNKNOWN_VERB", "the kernel's own program knows 'forget' only");
+    return fail(Code::invalid, "UNKNOWN_VERB",
+                fmt::format("the kernel's own program has no verb '{}'", input.verb));
   static constexpr size_t kAtOnce = 5000;
   std::vector<Key> old;
   Time limit = turn.now() - limits::kIdempotencySeconds * kSecond;

@@ -20,7 +20,8 @@ Key once_key(const Caller& caller, std::string_view key);
 Bytes once_hash(const Input& input);
 
 // The kernel's own program. Its verb `forget` erases answers that are more than a day old, some
-// thousands in one turn, and answers with the number erased.
+// thousands in one turn, and answers with the number erased. Its verb `forget delivered` erases
+// marks of deliveries (delivery.h).
 inline constexpr std::string_view kOwnProgram = "~";
 inline constexpr std::string_view kForget = "forget";
 

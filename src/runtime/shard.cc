@@ -143,7 +143,8 @@ Result<void> Shard::start() {
       return false;
     }
     auto shared = std::make_shared<const Effect>(std::move(*effect));
-    if (quarantine_->holds(shared->id)) return true;
+    // The courier must know every open effect; it learns of the quarantine from the receipt.
+    if (shared->to != To::shard && quarantine_->holds(shared->id)) return true;
     if (shared->to == To::cell)
       cells.push_back(std::move(shared));
     else if (Outbox* outbox = outboxes_[static_cast<size_t>(shared->to)])
@@ -151,8 +152,11 @@ Result<void> Shard::start() {
     return true;
   }));
   TRY_OK(decoded);
-  for (Outbox* outbox : outboxes_)
-    if (outbox) outbox->flushed();
+  for (Outbox* outbox : outboxes_) {
+    if (!outbox) continue;
+    outbox->restored();
+    outbox->flushed();
+  }
   for (const EffectPtr& effect : cells)
     deliver(effect);
   return {};
