@@ -43,7 +43,29 @@ Bytes once_hash(const Input& input) {
   return Bytes(view(sha256(head, input.body)));
 }
 
+Bytes encode(const ShardClaim& claim) {
+  Bytes out;
+  Writer w(out);
+  w.uint(claim.epoch);
+  w.str(claim.node);
+  return out;
+}
+
+Result<ShardClaim> decode_shard_claim(BytesView bytes) {
+  Reader r(bytes);
+  ShardClaim claim;
+  claim.epoch = r.uint();
+  claim.node = r.str();
+  if (!r.done()) return fail(Code::corrupt, "BAD_CLAIM", "the owner of the shard does not decode");
+  return claim;
+}
+
 Result<Bytes> OwnProgram::run(Turn& turn, const Input& input) const {
+  if (input.verb == kClaimVerb) {
+    TRY_OK(decode_shard_claim(input.body));
+    turn.write(kOwnerKey, input.body);
+    return Bytes();
+  }
   if (input.verb == kForgetDelivered && input.delivery) {
     TRY(uint64_t left, forget_marks(turn, input.delivery->source, input.delivery->below));
     return std::to_string(left);

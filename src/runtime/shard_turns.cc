@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "kernel/delivery.h"
+#include "kernel/once.h"
 #include "runtime/shard.h"
 
 namespace pawl {
@@ -180,6 +181,33 @@ Result<void> Shard::progressing(Time limit) const {
   return fail(Code::unavailable, "NO_PROGRESS",
               "one turn has been running for " + std::to_string(ran_ms / 1000) + " seconds");
 }
+
+// Before the loops: nothing else runs yet.
+Result<void> Shard::write_claim() {
+  Input input;
+  input.program = kOwnProgram;
+  input.verb = kClaimVerb;
+  input.body = encode(ShardClaim{options_.claim->epoch, options_.claim->node});
+  input.caller.user = "~kernel";
+  input.stamp.dice = options_.dice();
+  kernel_.tick(options_.clock());
+  kernel_.run(std::move(input), {});
+  std::vector<Group> groups;
+  groups.push_back(kernel_.take());
+  CHECK(groups[0].frames.size() == 1);
+  TRY_OK(committer_.append(groups));
+  committer_.publish(groups);
+  durable_.store(committer_.published(), std::memory_order_release);
+  return {};
+}
+
+void Shard::fence() {
+  fenced_.store(true, std::memory_order_release);
+  journal_->give_up();
+  fail_all({}, fenced(durable(), durable()));
+}
+
+Result<void> Shard::trim(Seq keep_from) { return journal_->trim(keep_from); }
 
 Result<void> Shard::release(std::string_view effect_id) {
   TRY_OK(quarantine_->release(effect_id));
