@@ -13,7 +13,7 @@ namespace pawl::sim {
 struct PathRow {
   std::string_view name, method, part;  // a request has the first row whose part its path holds
 };
-inline constexpr std::array<PathRow, 34> kPaths{{
+inline constexpr std::array<PathRow, 41> kPaths{{
     {"worlds: poll", "POST", "/v1/effects/poll"},
     {"worlds: receipt", "POST", "/receipts"},
     {"worlds: frame", "POST", "/frames"},
@@ -25,6 +25,11 @@ inline constexpr std::array<PathRow, 34> kPaths{{
     {"worlds: state", "GET", "/state/sim"},
     {"lifecycle: watch", "GET", "?stream=true"},
     {"processes: schedule", "", "/schedules/"},
+    {"processes: move", "POST", "/move"},
+    {"processes: migrate", "POST", "/migrate"},
+    {"processes: bulk", "POST", "/pawl/v1/processes/bulk/"},
+    {"processes: signal by name", "", "/pawl/v1/processes/signals"},
+    {"processes: batch", "POST", "/start-batch"},
     {"processes: operator", "POST", "/pawl/v1/processes/instances/"},
     {"processes: poll", "POST", "/v1/jobs/poll"},
     {"processes: complete a job", "POST", "/complete"},
@@ -41,6 +46,8 @@ inline constexpr std::array<PathRow, 34> kPaths{{
     {"lifecycle: move", "POST", "/transition"},
     {"lifecycle: patch", "POST", "/state"},
     {"lifecycle: get", "GET", "/workflows/order/"},
+    {"entities: two at once", "PUT", "/both"},
+    {"entities: search job", "", "/api/search/async/"},
     {"entities: create", "POST", "/api/entity/JSON/"},
     {"entities: put, move", "PUT", "/api/entity/JSON/"},
     {"entities: search", "POST", "/api/search/"},
@@ -58,7 +65,13 @@ inline size_t path_of(std::string_view method, std::string_view path) {
   return kPaths.size() - 1;
 }
 
+// The face of a path: the part of its name before the colon.
+inline std::string_view face_of(size_t path) {
+  return kPaths[path].name.substr(0, kPaths[path].name.find(':'));
+}
+
 struct Coverage {
+  std::array<uint64_t, kPaths.size()> answers{};
   std::array<std::array<uint64_t, kPaths.size()>, kFaults> hits{};
   void hit(Fault fault, std::string_view method, std::string_view path) {
     ++hits[static_cast<size_t>(fault)][path_of(method, path)];

@@ -17,14 +17,16 @@ static constexpr size_t kSector = 512;
 FalseDisk::FalseDisk(Schedule& schedule, FaultCounts& counts)
     : schedule_(schedule), counts_(counts) {
   const fs::path memory = "/dev/shm";
-  std::string name = (fs::exists(memory) ? memory : fs::temp_directory_path()) / "pawl-sim.XXXXXX";
-  CHECK(::mkdtemp(name.data()) != nullptr);
-  folder_ = name;
+  for (std::string* folder : {&folder_, &side_folder_}) {
+    *folder = (fs::exists(memory) ? memory : fs::temp_directory_path()) / "pawl-sim.XXXXXX";
+    CHECK(::mkdtemp(folder->data()) != nullptr);
+  }
 }
 
 FalseDisk::~FalseDisk() {
   std::error_code ignored;  // a folder that stays behind in memory harms nobody
   fs::remove_all(folder_, ignored);
+  fs::remove_all(side_folder_, ignored);
 }
 
 static uint64_t inode_of(int fd) {
@@ -37,6 +39,16 @@ static uint64_t inode_of(const std::string& path) {
   struct stat found {};
   CHECK(::stat(path.c_str(), &found) == 0);
   return found.st_ino;
+}
+
+ssize_t FalseDisk::read_at(int fd, char* bytes, size_t size, uint64_t offset) {
+  if (!dead_ && fails_read && fails_read()) {
+    ++counts_[Fault::failed_read];
+    if (hides_failed_reads) return 0;
+    errno = EIO;
+    return -1;
+  }
+  return Disk::read_at(fd, bytes, size, offset);
 }
 
 ssize_t FalseDisk::write_at(int fd, const char* bytes, size_t size, uint64_t offset) {
@@ -115,9 +127,9 @@ void FalseDisk::tear(Bytes& file, const std::vector<Write>& writes) {
   }
 }
 
-FalseDisk::Image FalseDisk::read_files() const {
+FalseDisk::Image FalseDisk::read_files(const std::string& folder) {
   Image image;
-  for (const auto& file : fs::directory_iterator(folder_)) {
+  for (const auto& file : fs::directory_iterator(folder)) {
     std::ifstream in(file.path(), std::ios::binary);
     image[file.path().filename().string()] = Bytes(std::istreambuf_iterator<char>(in), {});
   }
@@ -126,7 +138,8 @@ FalseDisk::Image FalseDisk::read_files() const {
 }
 
 void FalseDisk::crash(Crash how) {
-  image_ = read_files();
+  image_ = read_files(folder_);
+  side_image_ = read_files(side_folder_);
   dead_ = true;
   for (auto& [name, bytes] : image_) {
     auto row = unflushed_.find(inode_of(folder_ + "/" + name));
@@ -140,16 +153,16 @@ void FalseDisk::crash(Crash how) {
   if (how == Crash::power_cut) undo_renames();
 }
 
-void FalseDisk::write_files(const Image& image) const {
-  for (const auto& file : fs::directory_iterator(folder_))
+void FalseDisk::write_files(const std::string& folder, const Image& image) {
+  for (const auto& file : fs::directory_iterator(folder))
     fs::remove(file.path());
   for (const auto& [name, bytes] : image)
-    std::ofstream(folder_ + "/" + name, std::ios::binary)
+    std::ofstream(folder + "/" + name, std::ios::binary)
         .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 bool FalseDisk::flip_a_bit() {
-  whole_ = read_files();
+  whole_ = read_files(folder_);
   std::vector<std::string> complete;
   for (const auto& [name, bytes] : whole_)
     if (name.ends_with(".seg") && !bytes.empty()) complete.push_back(name);
@@ -165,16 +178,18 @@ bool FalseDisk::flip_a_bit() {
 }
 
 void FalseDisk::mend() {
-  write_files(whole_);
+  write_files(folder_, whole_);
   whole_.clear();
   flushed_names_ = names();
 }
 
 void FalseDisk::restore() {
-  write_files(image_);
+  write_files(folder_, image_);
+  write_files(side_folder_, side_image_);
   for (auto& [name, writes] : in_page_cache_)
     unflushed_[inode_of(folder_ + "/" + name)] = std::move(writes);
   image_.clear();
+  side_image_.clear();
   in_page_cache_.clear();
   dead_ = false;
   full = fails_flushes = false;

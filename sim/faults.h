@@ -19,14 +19,19 @@ enum class Fault : uint8_t {
   slow_disk,       // a flush that takes long; everything else goes on
   full_disk,       // no space left: the shard stops, and a new process starts
   failed_flush,    // fdatasync fails
+  failed_read,     // pread fails: at a start, or when a segment is compressed
+  crash_in_wait,   // a crash while a thread waits for an answer
+  crash_in_turn,   // a timer whose turn kills the process, again and again
+  quarantined,     // an effect that the server parked, and that an operator released
   clean_restart,   // the server stops as it should and starts again
   lost_request,
   lost_answer,
   doubled_request,
   late_request,
-  client_left,  // a client that hangs up before its answer
-  slow_reader,  // a reader of a stream that takes the pieces late
-  full_buffer,  // a reader that left too much unread and was cut off
+  reordered_request,  // a request that arrived after one that was sent later
+  client_left,        // a client that hangs up before its answer
+  slow_reader,        // a reader of a stream that takes the pieces late
+  full_buffer,        // a reader that left too much unread and was cut off
   clock_forward,
   clock_back,
   lost_lease,   // a worker that takes a job and is never heard of again
@@ -53,11 +58,16 @@ inline constexpr std::array<FaultRow, kFaults> kFaultRows{{
     {Fault::slow_disk, "slow disk"},
     {Fault::full_disk, "full disk"},
     {Fault::failed_flush, "failed flush"},
+    {Fault::failed_read, "failed read"},
+    {Fault::crash_in_wait, "crash in a wait"},
+    {Fault::crash_in_turn, "crash in a turn"},
+    {Fault::quarantined, "quarantined"},
     {Fault::clean_restart, "clean restart"},
     {Fault::lost_request, "lost request"},
     {Fault::lost_answer, "lost answer"},
     {Fault::doubled_request, "doubled request"},
     {Fault::late_request, "late request"},
+    {Fault::reordered_request, "reordered request"},
     {Fault::client_left, "client left"},
     {Fault::slow_reader, "slow reader"},
     {Fault::full_buffer, "full buffer"},

@@ -10,11 +10,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <new>
 #include <thread>
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "server/auth/jwt.h"
 #include "sim/life.h"
 
 namespace pawl::sim {
@@ -24,7 +26,7 @@ struct Options {
   uint64_t from = 1, to = 1;
   double minutes = 0;  // 0: until the last seed
   double hours = 0;    // simulated, with faults; 0: the seed decides
-  std::string wasm_cache{};
+  std::string wasm_cache{}, token_key{};
   bool without_worlds = false;
   bool tell = false, twice = false, mutations = false, shrink = false, coverage = false;
   unsigned clients = ~0u;
@@ -66,6 +68,7 @@ LifeOptions life_of(const Options& o, uint64_t seed) {
   life.time = static_cast<Time>(o.hours * 3600e9);
   life.tell = o.tell;
   life.wasm_cache = o.wasm_cache;
+  life.token_key = o.token_key;
   life.without_worlds = o.without_worlds;
   return life;
 }
@@ -75,8 +78,10 @@ struct Totals {
   std::atomic<uint64_t> next{0};  // the next seed
   std::atomic<uint64_t> lives{0}, failed{0}, frames{0}, answers{0}, starts{0};
   std::atomic<uint64_t> simulated_seconds{0}, busy_seconds{0};
-  std::atomic<uint64_t> lives_with_gaps{0}, seconds_with_gaps{0};
+  std::atomic<uint64_t> lives_with_gaps{0}, seconds_with_gaps{0}, lives_with_tenants{0};
   std::atomic<uint64_t> faults[kFaults];
+  std::atomic<uint64_t> reached[kReaches];
+  std::atomic<uint64_t> path_answers[kPaths.size()];
   std::atomic<uint64_t> hits[kFaults][kPaths.size()];
   std::atomic<uint64_t> first_failed{~uint64_t{0}};
 };
@@ -93,6 +98,11 @@ void add(Totals& totals, const Outcome& out) {
     ++totals.lives_with_gaps;
     totals.seconds_with_gaps += seconds;
   }
+  if (out.has_tenants) ++totals.lives_with_tenants;
+  for (size_t i = 0; i < kReaches; ++i)
+    totals.reached[i] += out.reached.of[i];
+  for (size_t path = 0; path < kPaths.size(); ++path)
+    totals.path_answers[path] += out.coverage.answers[path];
   for (size_t i = 0; i < kFaults; ++i) {
     totals.faults[i] += out.counts.of[i];
     for (size_t path = 0; path < kPaths.size(); ++path)
@@ -101,18 +111,30 @@ void add(Totals& totals, const Outcome& out) {
 }
 
 // Faults that hit requests, by the kind of request.
-constexpr Fault kOfRequests[] = {
-    Fault::kill,        Fault::power_cut,    Fault::crash_in_flush,  Fault::slow_disk,
-    Fault::full_disk,   Fault::failed_flush, Fault::clean_restart,   Fault::lost_request,
-    Fault::lost_answer, Fault::late_request, Fault::doubled_request, Fault::client_left};
+constexpr Fault kOfRequests[] = {Fault::kill,
+                                 Fault::power_cut,
+                                 Fault::crash_in_flush,
+                                 Fault::crash_in_wait,
+                                 Fault::crash_in_turn,
+                                 Fault::slow_disk,
+                                 Fault::full_disk,
+                                 Fault::failed_flush,
+                                 Fault::clean_restart,
+                                 Fault::lost_request,
+                                 Fault::lost_answer,
+                                 Fault::late_request,
+                                 Fault::reordered_request,
+                                 Fault::doubled_request,
+                                 Fault::client_left};
 
 void print_coverage(const Totals& totals) {
-  std::printf("%-28s", "");
+  std::printf("%-28s %-9s", "", "answers");
   for (Fault fault : kOfRequests)
     std::printf(" %-9.9s", kFaultRows[static_cast<size_t>(fault)].name.data());
   std::printf("\n");
   for (size_t path = 0; path < kPaths.size(); ++path) {
     std::printf("  %-26.*s", static_cast<int>(kPaths[path].name.size()), kPaths[path].name.data());
+    std::printf(" %-9lu", totals.path_answers[path].load());
     for (Fault fault : kOfRequests)
       std::printf(" %-9lu", totals.hits[static_cast<size_t>(fault)][path].load());
     std::printf("\n");
@@ -151,6 +173,27 @@ void work(const Options& o, Totals& totals, double until) {
   }
 }
 
+// Answers by face.
+void print_faces(const Totals& totals) {
+  std::map<std::string_view, uint64_t> faces;
+  for (size_t path = 0; path < kPaths.size(); ++path)
+    faces[face_of(path)] += totals.path_answers[path];
+  for (const auto& [face, answers] : faces)
+    std::printf("  %lu answers of %.*s\n", answers, static_cast<int>(face.size()), face.data());
+}
+
+// What a run of many lives must have brought about and did not.
+std::vector<std::string_view> never_reached(const Totals& totals) {
+  static constexpr uint64_t kMany = 200;
+  std::vector<std::string_view> out;
+  if (totals.lives < kMany) return out;
+  for (const FaultRow& row : kFaultRows)
+    if (totals.faults[static_cast<size_t>(row.fault)] == 0) out.push_back(row.name);
+  for (const ReachRow& row : kReachRows)
+    if (totals.reached[static_cast<size_t>(row.reach)] == 0) out.push_back(row.what);
+  return out;
+}
+
 void print_totals(const Totals& totals) {
   auto hours = [](const std::atomic<uint64_t>& seconds) {
     return static_cast<double>(seconds.load()) / 3600;
@@ -158,12 +201,23 @@ void print_totals(const Totals& totals) {
   std::printf("%lu lives, %.0f simulated hours, %lu starts, %lu frames, %lu answers\n",
               totals.lives.load(), hours(totals.simulated_seconds), totals.starts.load(),
               totals.frames.load(), totals.answers.load());
-  std::printf("clients were busy in %.0f of the hours; %lu of the lives have gaps (%.0f hours)\n",
-              hours(totals.busy_seconds), totals.lives_with_gaps.load(),
-              hours(totals.seconds_with_gaps));
+  const double busy = hours(totals.busy_seconds);
+  std::printf(
+      "busy hours %.0f (clients are active), idle hours %.0f (timers, schedules, retention, "
+      "crashes)\n",
+      busy, hours(totals.simulated_seconds) - busy);
+  std::printf("%lu of the lives have gaps (%.0f hours), %lu have two tenants with tokens\n",
+              totals.lives_with_gaps.load(), hours(totals.seconds_with_gaps),
+              totals.lives_with_tenants.load());
+  print_faces(totals);
   for (const FaultRow& row : kFaultRows)
     std::printf("  %-18.*s %lu\n", static_cast<int>(row.name.size()), row.name.data(),
                 totals.faults[static_cast<size_t>(row.fault)].load());
+  for (const ReachRow& row : kReachRows)
+    std::printf("  %-44.*s %lu\n", static_cast<int>(row.what.size()), row.what.data(),
+                totals.reached[static_cast<size_t>(row.reach)].load());
+  for (std::string_view what : never_reached(totals))
+    std::printf("NEVER REACHED: %.*s\n", static_cast<int>(what.size()), what.data());
   std::printf("%lu passed, %lu failed\n", totals.lives - totals.failed, totals.failed.load());
 }
 
@@ -337,6 +391,7 @@ int run_fleet(int argc, char** argv) {
   }
   const ModuleCache cache;
   o.wasm_cache = cache.folder;
+  o.token_key = server::RsaKey::generate().private_pem();
   if (o.mutations) return run_mutations(o);
   if (!many) return run_one(o);
   const Totals& totals = run_seeds(o);
@@ -345,7 +400,7 @@ int run_fleet(int argc, char** argv) {
   if (totals.first_failed != ~uint64_t{0})
     std::printf("repeat with: sim --seed %lu --hours %g --shrink\n", totals.first_failed.load(),
                 o.hours);
-  return totals.failed ? 1 : 0;
+  return totals.failed || !never_reached(totals).empty() ? 1 : 0;
 }
 
 }  // namespace pawl::sim

@@ -21,6 +21,7 @@ struct LifeOptions {
   Time divisor = 1;  // a shrunk life is shorter by this
   bool tell = false;
   std::string wasm_cache{};  // see WorldOptions
+  std::string token_key{};   // see WorldOptions; one life in three uses it, with two tenants
   bool without_worlds = false;
 };
 
@@ -30,6 +31,8 @@ struct Outcome {
   Digest digest{};  // of everything that happened
   FaultCounts counts{};
   Coverage coverage{};
+  ReachCounts reached{};
+  bool has_tenants = false;
   Time simulated = 0, busy = 0;  // in all, and while clients did something
   bool has_gaps = false;
   uint64_t frames = 0, answers = 0, steps = 0, lives = 0;

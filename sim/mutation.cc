@@ -60,6 +60,7 @@ Result<void> MutantJournal::append(std::span<const BytesView> entries, Seq expec
 }
 
 Result<Bytes> MutantProgram::run(Turn& turn, const Input& input) const {
+  if (before_turn) before_turn(input);
   const bool tenth = ++runs_ % 10 == 0;
   if (mutation_ == Mutation::lost_receipt && input.verb == "receipt" && tenth)
     return Bytes(R"({"status":"settled","height":1})");
@@ -70,6 +71,28 @@ Result<Bytes> MutantProgram::run(Turn& turn, const Input& input) const {
   if (runs_ % 7 == 0 && turn.dice().next() % 3 == 0)
     turn.write(key({inner_.name(), "mutant"}), std::to_string(runs_));
   return answer;
+}
+
+static void drop_header(wire::Request& request, std::string_view name) {
+  std::erase_if(request.headers, [&](const auto& header) { return header.first == name; });
+}
+
+void mutate_request(Mutation mutation, Schedule& schedule, wire::Request& request,
+                    std::string& before) {
+  if (mutation == Mutation::lost_condition && schedule.one_in(3)) drop_header(request, "If-Match");
+  if (mutation == Mutation::torn_transaction && schedule.one_in(3))
+    drop_header(request, "X-Tx-Token");
+  constexpr std::string_view kLimit = R"("limit":{"concurrent":2,"key":"kind"},)";
+  if (mutation == Mutation::no_limit)
+    if (const size_t at = request.body.find(kLimit); at != std::string::npos)
+      request.body.erase(at, kLimit.size());
+  if (mutation != Mutation::wrong_caller) return;
+  for (auto& [name, value] : request.headers) {
+    if (name != "Authorization") continue;
+    const std::string own = value;
+    if (!before.empty() && schedule.one_in(20)) value = before;
+    before = own;
+  }
 }
 
 void forget_answers(MemoryRows& rows) {

@@ -13,6 +13,7 @@
 #include "sim/schedule.h"
 #include "storage/journal.h"
 #include "storage/memory/memory.h"
+#include "wire/message.h"
 
 namespace pawl::sim {
 
@@ -34,6 +35,13 @@ enum class Mutation : uint8_t {
   event_twice,
   lost_receipt,
   lost_piece,
+  no_quarantine,
+  lost_condition,
+  torn_transaction,
+  no_limit,
+  wrong_caller,
+  silent_read,
+  leaked_charge,
   count
 };
 
@@ -63,6 +71,14 @@ inline constexpr std::array<MutationRow, static_cast<size_t>(Mutation::count) - 
     {Mutation::event_twice, "event-twice", "one event of a world in ten runs twice"},
     {Mutation::lost_receipt, "lost-receipt", "one receipt in ten is taken and not applied"},
     {Mutation::lost_piece, "lost-piece", "one piece of a stream in ten is not sent"},
+    {Mutation::no_quarantine, "no-quarantine", "an effect that kills the server is never parked"},
+    {Mutation::lost_condition, "lost-condition", "one If-Match in three is not looked at"},
+    {Mutation::torn_transaction, "torn-transaction",
+     "one callback in three does not join its transaction"},
+    {Mutation::no_limit, "no-limit", "the limits of definitions are not kept"},
+    {Mutation::wrong_caller, "wrong-caller", "one request in twenty runs as the caller before it"},
+    {Mutation::silent_read, "silent-read", "a read that fails looks like the end of the file"},
+    {Mutation::leaked_charge, "leaked-charge", "memory that is charged is not given back"},
 }};
 
 // Stands between the shard and an outbox.
@@ -127,7 +143,8 @@ class MutantJournal final : public Journal {
   std::unique_ptr<Journal> inner_;
 };
 
-// A program that adds a note of its own to some turns, or runs some of them wrongly.
+// A program as the shard sees it. With a mutation it adds a note of its own to some turns, or runs
+// some of them wrongly.
 class MutantProgram final : public Program {
  public:
   MutantProgram(Mutation mutation, const Program& inner) : mutation_(mutation), inner_(inner) {}
@@ -145,12 +162,17 @@ class MutantProgram final : public Program {
   bool keeps_history(BytesView key) const override { return inner_.keeps_history(key); }
   BytesView family(BytesView key) const override { return inner_.family(key); }
   bool worth_packing(BytesView key) const override { return inner_.worth_packing(key); }
+  std::function<void(const Input&)> before_turn{};  // may crash the world
 
  private:
   const Mutation mutation_;
   const Program& inner_;
   mutable uint64_t runs_ = 0;
 };
+
+// A request as it reaches the server. `before` is the Authorization of the last request.
+void mutate_request(Mutation mutation, Schedule& schedule, wire::Request& request,
+                    std::string& before);
 
 // Erases the recorded answers of Idempotency-Keys from the rows, as no restart may.
 void forget_answers(MemoryRows& rows);

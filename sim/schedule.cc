@@ -240,6 +240,7 @@ void Schedule::meanwhile(Time time) {
 bool Schedule::wait_until(const std::function<bool()>& ready, Time deadline) {
   ++depth_;
   bool is_ready = ready();
+  if (!is_ready && at_wait) at_wait();
   while (!is_ready && !frozen_ && now_ < deadline) {
     if (!run_ready()) {
       const Time due = std::min(next_due(), deadline);

@@ -41,6 +41,10 @@ class Schedule final : public Scheduler {
   // A frozen schedule runs nothing: the process is dead and only its memory is released.
   void freeze(bool frozen) { frozen_ = frozen; }
   uint64_t steps() const { return steps_; }
+  // Called when a thread begins to wait for something other than the disk: it may crash the world.
+  std::function<void()> at_wait{};
+  // A background job of the journal runs now.
+  bool in_storage_job() const { return in_storage_job_; }
 
   // The queue for background jobs of a file journal.
   std::unique_ptr<TaskQueue> storage_tasks();

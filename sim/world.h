@@ -19,6 +19,7 @@
 #include "sim/false_disk.h"
 #include "sim/faults.h"
 #include "sim/mutation.h"
+#include "sim/reach.h"
 #include "sim/schedule.h"
 #include "wire/message.h"
 
@@ -39,7 +40,14 @@ struct WorldOptions {
   // always busy.
   Time longest_gap = 0;
   std::string wasm_cache{};  // folder of compiled modules, which many worlds may share
+  // The key (PEM) that signs the tokens of callers. Empty: the server asks for none.
+  std::string token_key{};
   std::map<std::string, std::string> settings{};  // of the server, by flag
+};
+
+// Something of a tenant that its caller has read.
+struct Sighting {
+  std::string tenant, path;
 };
 
 // A request of a client. An answer that never came is nothing.
@@ -99,6 +107,10 @@ class World {
   }
   // The server's time: the clock that stamps inputs.
   Time wall() const { return schedule_.wall_now(); }
+  const std::string& token_key() const { return options_.token_key; }
+  // What callers have read lately, so that others can ask for it.
+  void saw(Sighting sighting);
+  const std::vector<Sighting>& sightings() const { return sightings_; }
 
   // The process dies now and starts again. From inside a task, which must then return.
   void kill();
@@ -118,6 +130,7 @@ class World {
   uint64_t frames() const { return frames_; }
   uint64_t answers() const { return answers_; }
   const Coverage& coverage() const { return coverage_; }
+  ReachCounts& reached() { return reached_; }
 
  private:
   struct Server;
@@ -137,6 +150,13 @@ class World {
   void wake(uint64_t sleeper);
   void disturb_disk();
   void move_clock();
+  Result<void> open_shard(Server& server);
+  void open_front(Server& server);
+  // A timer may become fatal: each turn that settles it kills the process.
+  void before_turn(const Input& input);
+  void release_parked();
+  // Memory and queues are within their limits.
+  void check_limits();
   void deliver(const CallPtr& call);
   void settle(const CallPtr& call, std::optional<wire::Response> response, Time delay);
   void read_stream(const CallPtr& call, wire::Response response);
@@ -154,7 +174,7 @@ class World {
   MemoryRows rows_;
   server::Config config_;
   std::unique_ptr<assembly::Programs> programs_;  // of this start of the server
-  std::unique_ptr<MutantProgram> mutant_program_;
+  std::vector<std::unique_ptr<MutantProgram>> wrapped_programs_;
   std::unique_ptr<Server> server_;
   bool dead_ = false;  // the process died; bury() comes next
   bool calm_ = false;
@@ -164,12 +184,20 @@ class World {
   std::vector<std::string> broken_;
   std::vector<std::string> story_;
   Coverage coverage_;
+  ReachCounts reached_;
   Digest hash_{};
   uint64_t frames_ = 0, answers_ = 0;
   std::vector<Window> windows_;  // in which clients are busy; more are added when they are needed
   Time ends_ = 0;                // the end of the time with faults
   std::map<uint64_t, Schedule::Task> sleepers_;  // tasks of later() that wait
   uint64_t next_sleeper_ = 0;
+  uint64_t reads_until_error_ = 0;  // 0: no read of the start fails
+  std::string fatal_;               // the effect that kills the process; empty: none
+  uint64_t killed_by_it_ = 0;
+  Time fatal_since_ = 0;
+  uint64_t newest_delivered_ = 0;  // the newest request that has arrived
+  std::vector<Sighting> sightings_;
+  std::string last_authorization_;  // of the last request, for a mutation
 };
 
 }  // namespace pawl::sim

@@ -93,6 +93,14 @@ def each_kind_of_finding():
         report = report_of(folder, [task('a'), END], '--invariant', '!(status == "COMPLETED" && paid && !shipped)',
                            jobs={'a': {'results': [{'paid': True}, {'paid': True, 'shipped': True}]}})
         check(f'an invariant breaks: {report["findings"]}', kinds(report) == ['invariant'] and 0 < report['findings'][0]['lives'] < 50)
+        report = report_of(folder, [task('a'), END], '--invariant', 'amount > 5', start=[{'amount': 9}], jobs={'a': {'results': [{'amount': 'x'}, {}]}})
+        check(f'an invariant cannot be evaluated: {report["findings"]}', kinds(report) == ['invariant-fails'] and 0 < report['findings'][0]['lives'] < 50
+              and any('cannot be evaluated' in line['text'] for line in report['findings'][0]['story']))
+        report = report_of(folder, [task('a'), END], '--invariant', 'paid > 5', jobs={'a': {'results': [{'paid': 6}, {}]}})
+        check(f'it is told that a variable was missing: {report}', report['findings'] == [] and report['notChecked'][0]['invariant'] == 'paid > 5'
+              and report['notChecked'][0]['lives'] == 50)
+        code, out, err = run(script(folder, [task('a'), END]), '--invariant', 'paid > 5')
+        check(f'an invariant that no life can evaluate: {code} {out} {err}', code == 2 and 'could not be evaluated in any life' in err)
 
 
 def each_fault_happens():
@@ -247,9 +255,12 @@ def each_kind_of_finding_in_worlds():
         check(f'what nobody reaches is named: {found}', found >= {('state-never-reached', 'shop/order.step@1 pc=Refunding'),
               ('effect-never-requested', 'shop/order.step@1 -> shop/refund@1'), ('effect-never-requested', 'shop/order.step@1 -> sys/timer.set@1'),
               ('route-never-taken', 'shop/Cancelled@1 -> shop/order.step@1')} and 'waits-for-ever' not in kinds(report))
-        check(f'cells end: {report["cells"]}', set(report['cells']) == {'shop/order.step@1: completed, pc=Shipped', 'shop/ledger.step@1: running'})
+        check(f'cells end: {report["cells"]}', report['cells'] == {'shop/order.step@1: completed, pc=Shipped': 40, 'shop/ledger.step@1: running': 40})
         report = world_report(folder, events=[PLACED], effects={**PAID, 'shop/charge@1': {'results': [{'code': 'x'}]}})
-        check(f'a receipt that does not fit is a failure for the module: {report["cells"]}', 'shop/order.step@1: completed, pc=Failed' in report['cells'])
+        refused = [f for f in report['findings'] if f['kind'] == 'refused-result']
+        check(f'a receipt does not fit: {report["findings"]}', len(refused) == 1 and refused[0]['lives'] == 40 and 'a result of shop/charge@1 is refused' in refused[0]['what']
+              and any('is refused' in line['text'] for line in refused[0]['story']))
+        check(f'and is a failure for the module: {report["cells"]}', report['cells'].get('shop/order.step@1: completed, pc=Failed') == 40)
         report = world_report(folder, events=[{'schema': 'shop/Placed@1'}], effects={})
         check(f'values are made from schemas: {report}', report['notInScript'] == ['effect shop/charge@1', 'effect shop/refund@1', 'effect shop/ship@1']
               and report['lives'] == 40 and 'refused-result' not in kinds(report))
@@ -266,6 +277,9 @@ def each_fault_happens_in_worlds():
         check(f'an answer twice is ignored: {told}', any('is ignored' in line for line in told))
         told = story({'shop/charge@1': {'results': [{'code': 0}], 'dies': '90%'}})
         check(f'a dead executor: {told}', any('never heard of again' in line for line in told) and any('attempt 2' in line for line in told))
+        told = story({'shop/charge@1': {'results': [{'code': 0}], 'late': 1}}, horizon='2d')
+        check(f'a late executor: the effect is taken again: {told}', any('attempt 2' in line for line in told))
+        check(f'and the answer of the second one is ignored: {told}', any('is ignored' in line for line in told))
         told = story({'shop/charge@1': {'fails': 1, 'message': 'no funds'}})
         check(f'a failure, retried after timers: {told}', sum('error' in line and 'no funds' in line for line in told) == 3 and any('pc":"Failed' in line for line in told))
         told = story({'shop/charge@1': {'results': [{'code': 51}, {'code': 0}]}, 'shop/ship@1': {'fails': '90%'}}, crashes=1)

@@ -67,7 +67,7 @@ uint64_t number_in(const json::Value& value, std::string_view name);
 // Executors of the payments: they poll, settle, repeat, come late and vanish.
 class Executors {
  public:
-  Executors(World& world, std::map<std::string, Bank>& banks) : world_(world), banks_(banks) {}
+  Executors(Session& world, std::map<std::string, Bank>& banks) : world_(world), banks_(banks) {}
   void poll();
 
  private:
@@ -79,7 +79,7 @@ class Executors {
   void release(Bank& bank, const std::string& intent);
   void settle(Bank& bank, const std::string& intent, bool good);
 
-  World& world_;
+  Session& world_;
   std::map<std::string, Bank>& banks_;
 };
 
@@ -87,7 +87,7 @@ class Executors {
 // no reader misses one.
 class RecordReaders {
  public:
-  RecordReaders(World& world, Bank& bank) : world_(world), bank_(bank) {}
+  RecordReaders(Session& world, Bank& bank) : world_(world), bank_(bank) {}
   void begin();               // the stream, which goes on for the whole life
   void read_page();           // from somewhere
   void wait();                // for the next record
@@ -100,7 +100,7 @@ class RecordReaders {
   void take_page(const json::Value& page, uint64_t from);
   void saw(const json::Value& entry, const char* reader);
 
-  World& world_;
+  Session& world_;
   Bank& bank_;
   std::map<uint64_t, std::string> payloads_;  // by seq
   uint64_t next_ = 0;                         // the record that the stream gives next

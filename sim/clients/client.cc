@@ -4,7 +4,7 @@
 
 namespace pawl::sim {
 
-void call_until_answered(World& world, Sent sent, std::function<void(wire::Response)> answered) {
+void call_until_answered(Session& world, Sent sent, std::function<void(wire::Response)> answered) {
   world.call(sent, [&world, sent, answered = std::move(answered)](
                        std::optional<wire::Response> response) mutable {
     // 503 and 429 tell the client to come again: nothing is known, or nothing was done. So does the
@@ -22,7 +22,7 @@ void call_until_answered(World& world, Sent sent, std::function<void(wire::Respo
   });
 }
 
-void call_once(World& world, std::string key, Sent sent, bool& busy,
+void call_once(Session& world, std::string key, Sent sent, bool& busy,
                std::function<void(const wire::Response&)> answered) {
   busy = true;
   sent.headers.emplace_back("Idempotency-Key", std::move(key));

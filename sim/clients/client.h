@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/world.h"
+#include "sim/session.h"
 
 namespace pawl::sim {
 
@@ -25,17 +25,20 @@ class Client {
   virtual void check() = 0;
 };
 
-std::unique_ptr<Client> make_processes_client(World& world);
-std::unique_ptr<Client> make_lifecycle_client(World& world);
-std::unique_ptr<Client> make_entities_client(World& world);
-std::unique_ptr<Client> make_worlds_client(World& world);
-std::unique_ptr<Client> make_tickets_client(World& world);
+std::unique_ptr<Client> make_processes_client(Session& world);
+std::unique_ptr<Client> make_lifecycle_client(Session& world);
+std::unique_ptr<Client> make_entities_client(Session& world);
+std::unique_ptr<Client> make_worlds_client(Session& world);
+std::unique_ptr<Client> make_tickets_client(Session& world);
+std::unique_ptr<Client> make_operations_client(Session& world);
+std::unique_ptr<Client> make_ledger_client(Session& world);
+std::unique_ptr<Client> make_spy_client(Session& world);
 
 // Sends the request again and again, with the same Idempotency-Key, until an answer tells what
 // happened to it: a client that wants its order carried out once.
-void call_until_answered(World& world, Sent sent, std::function<void(wire::Response)> answered);
+void call_until_answered(Session& world, Sent sent, std::function<void(wire::Response)> answered);
 // The same under a new key, with a body in JSON. `busy` is set until the answer has come.
-void call_once(World& world, std::string key, Sent sent, bool& busy,
+void call_once(Session& world, std::string key, Sent sent, bool& busy,
                std::function<void(const wire::Response&)> answered);
 
 // Puts the pieces of a stream of Server-Sent Events together.

@@ -6,23 +6,21 @@
 #include <map>
 #include <set>
 
-#include "faces/entities/members/members.h"
 #include "json/text.h"
-#include "sim/clients/client.h"
+#include "sim/clients/member.h"
 
 namespace pawl::sim {
 namespace {
 
 // A message is under way for less than this time.
 constexpr Time kCopiesAreGone = 300 * kSecond;
-constexpr const char* kTenant = "mock-tenant";
 constexpr const char* kWorkflow = R"({"importMode":"REPLACE","workflows":[{"version":"1","name":"w",
   "initialState":"NEW","active":true,"states":{
   "NEW":{"transitions":[
     {"name":"take","next":"TAKEN","manual":true},
     {"name":"check","next":"CHECKED","manual":true,"processors":[{"type":"EXTERNAL","name":"stamp",
       "executionMode":"SYNC","config":{"attachEntity":true,"calculationNodesTags":"sim",
-      "responseTimeoutMs":5000}}]}]},
+      "responseTimeoutMs":5000,"retryPolicy":"FIXED"}}]}]},
   "TAKEN":{"transitions":[
     {"name":"back","next":"NEW","manual":true},
     {"name":"ship","next":"SHIPPED","manual":true,"processors":[{"type":"EXTERNAL","name":"carry",
@@ -45,6 +43,7 @@ struct Item {
   int64_t n = 0;
   std::string stamp = "none";  // what the last processor wrote; every other write removes it
   bool busy = false, deleted = false;
+  bool may_be_deleted = false;  // a deletion was asked for
   // A shipment was asked for. Whatever the answer, it may still be carried out; until its first
   // transaction the item is as before.
   bool may_have_shipped = false;
@@ -56,99 +55,18 @@ json::Value document(int64_t n, std::string_view stamp) {
   return json::object({{"log", "made"}, {"n", n}, {"stamp", stamp}});
 }
 
-// One compute member. It joins again when its stream has ended or the server was started again.
-class FalseMember final : public entities::MemberStream,
-                          public std::enable_shared_from_this<FalseMember> {
- public:
-  explicit FalseMember(World& world) : world_(world) {}
-
-  void keep_joined() {
-    if (entities::Members* members = world_.members(); members && life_ != world_.life()) {
-      life_ = world_.life();
-      id_ = members->join(shared_from_this(), kTenant, {"sim"});
-      world_.note("a compute member joins");
-    }
-    // Now and then its connection is lost, and in a gap nobody is there.
-    const uint64_t unit = world_.calm() ? 60 * kSecond : 5 * kSecond;
-    const Time pause = world_.until_busy(static_cast<Time>(world_.schedule().roll(unit)));
-    if (entities::Members* members = joined();
-        members && (world_.strikes(Fault::client_left, 100) || pause > 60 * kSecond)) {
-      members->leave(id_);
-      life_ = 0;
-    }
-    world_.later(pause, [self = shared_from_this()] { self->keep_joined(); });
-  }
-
-  void send(entities::MemberEvent event) override {
-    if (event.type == "CalculationMemberKeepAliveEvent") {
-      if (world_.strikes(Fault::lost_answer, 30)) return;
-      return later(kMillisecond,
-                   [](FalseMember& me, entities::Members& members) { members.alive(me.id_); });
-    }
-    if (event.type != "EntityProcessorCalculationRequest") return;
-    if (world_.strikes(Fault::lost_lease, 10)) return;
-    Time takes = static_cast<Time>(world_.schedule().roll(2 * kSecond));
-    if (world_.strikes(Fault::late_answer, 10))
-      takes += static_cast<Time>(world_.schedule().roll(10 * kSecond));
-    answer(takes, event.payload);
-    if (world_.strikes(Fault::twice_answered, 8)) answer(takes + kSecond, event.payload);
-  }
-
-  // The session of a member answers the end of its stream with leave().
-  void end_unresponsive() override {
-    later(kMillisecond, [](FalseMember& me, entities::Members& members) {
-      members.leave(me.id_);
-      me.life_ = 0;
-    });
-  }
-
- private:
-  entities::Members* joined() {
-    return life_ && life_ == world_.life() ? world_.members() : nullptr;
-  }
-
-  template <class Do>
-  void later(Time delay, Do act) {
-    world_.schedule().after(delay, [self = shared_from_this(), life = life_, act] {
-      if (entities::Members* members = self->joined(); members && life == self->life_)
-        act(*self, *members);
-    });
-  }
-
-  void answer(Time delay, const std::string& payload) {
-    const json::Value request = json::parse(payload).value_or(json::Value());
-    const std::string id(request.string_or("requestId"));
-    entities::CallResult result;
-    const json::Value* entity = request.find("payload");
-    const json::Value* data = entity ? entity->find("data") : nullptr;
-    const json::Value* n = data ? data->find("n") : nullptr;
-    world_.expect(n && n->as_int64().has_value(), "a call came without its entity: " + payload);
-    if (!n) return;
-    if (!world_.calm() && world_.schedule().one_in(10)) {
-      result.kind = entities::CallResult::failed;
-      result.message = "no luck";
-    } else {
-      result.data = json::print(document(n->as_int64().value_or(0), "stamped"));
-    }
-    later(delay, [id, result](FalseMember& me, entities::Members& members) {
-      members.answered(me.id_, id, entities::Call::processor, result);
-    });
-  }
-
-  World& world_;
-  uint64_t life_ = 0;  // of the server that the member has joined
-  std::string id_;
-};
-
 class EntitiesClient final : public Client {
  public:
-  explicit EntitiesClient(World& world) : world_(world), schedule_(world.schedule()) {}
+  explicit EntitiesClient(Session& world) : world_(world), schedule_(world.schedule()) {}
   std::string_view name() const override { return "entities"; }
 
   void begin() override {
     for (int i = 0; i < 2; ++i) {
       // Shared with the server, which holds the stream of a member until it leaves.
-      members_.push_back(std::make_shared<FalseMember>(world_));
+      members_.push_back(std::make_shared<FalseMember>(
+          world_, "sim", [this](const entities::MemberEvent& call, const FalseMember::Done& done) {
+            stamp(call, done);
+          }));
       members_.back()->keep_joined();
     }
     const std::string model = "/api/model/import/JSON/SAMPLE_DATA/item/1";
@@ -183,6 +101,30 @@ class EntitiesClient final : public Client {
   }
 
  private:
+  // The work of a compute member.
+  void stamp(const entities::MemberEvent& call, const FalseMember::Done& done) {
+    const json::Value data = entity_of(call);
+    const json::Value* n = data.find("n");
+    world_.expect(n && n->as_int64().has_value(), "a call came without its entity");
+    if (!n) return;
+    count_repetition(call);
+    entities::CallResult result;
+    if (!world_.calm() && schedule_.one_in(10)) {
+      result.kind = entities::CallResult::failed;
+      result.message = "no luck";
+    } else {
+      result.data = json::print(document(n->as_int64().value_or(0), "stamped"));
+    }
+    done(result);
+  }
+
+  // A call that is repeated has the id of the first one.
+  void count_repetition(const entities::MemberEvent& call) {
+    const json::Value request = json::parse(call.payload).value_or(json::Value());
+    if (!calls_.insert(std::string(request.string_or("requestId"))).second)
+      world_.reach(Reach::repeated_call);
+  }
+
   // One request after the other; a copy that comes late may find the work done.
   void set_up(std::vector<Sent> requests, size_t at) {
     if (at == requests.size()) {
@@ -205,6 +147,7 @@ class EntitiesClient final : public Client {
     item.number = number;
     if (item.busy || item.deleted) return;
     if (item.id.empty()) return create(item);
+    if (schedule_.one_in(12)) return start_search_job();
     switch (schedule_.roll(6)) {
       case 0:
       case 1: return move(item);
@@ -311,6 +254,7 @@ class EntitiesClient final : public Client {
   }
 
   void remove(Item& item) {
+    item.may_be_deleted = true;
     once(item, {"DELETE", "/api/entity/" + item.id}, [this, &item](const wire::Response& r) {
       must(item, "delete", r, r.status == 200);
       item.deleted = true;
@@ -359,13 +303,88 @@ class EntitiesClient final : public Client {
                 });
   }
 
+  // A search job shows the items as they were at one moment between its request and the answer.
+  struct SearchJob {
+    std::string id;
+    std::set<std::string> before;  // items that were there when it was asked for
+    std::set<std::string> gone;    // items that were deleted by then
+    std::set<std::string> must;    // items that were there all the time
+    std::string first;             // the page as it was first read
+    uint64_t life = 0;             // of the server when it was asked for
+  };
+  using SearchJobPtr = std::shared_ptr<SearchJob>;  // shared by the requests about it
+
+  void start_search_job() {
+    auto job = std::make_shared<SearchJob>();
+    job->life = world_.life();
+    for (const auto& [number, item] : items_)
+      if (!item.id.empty()) (item.deleted ? job->gone : job->before).insert(item.id);
+    world_.call({"POST", "/api/search/async/item/1",
+                 R"({"type":"simple","jsonPath":"$.n","operatorType":"NOT_NULL"})"},
+                [this, job](std::optional<wire::Response> r) {
+                  if (!r || r->status == 503 || r->status == 429) return;
+                  const json::Value body = body_of(*r);
+                  world_.expect(r->status == 200 && body.is_string(),
+                                fmt::format("a search job answers {} {}", r->status, r->body));
+                  if (!body.is_string()) return;
+                  job->id = body.string();
+                  for (const auto& [number, item] : items_)
+                    if (job->before.contains(item.id) && !item.may_be_deleted)
+                      job->must.insert(item.id);
+                  wait_for(job);
+                });
+  }
+
+  void wait_for(const SearchJobPtr& job) {
+    const std::string path = "/api/search/async/" + job->id;
+    call_until_answered(world_, {"GET", path + "/status"}, [this, job](const wire::Response& r) {
+      const json::Value body = body_of(r);
+      const std::string_view status = body.string_or("searchJobStatus");
+      if (r.status == 200 && status == "RUNNING")
+        return schedule_.after(2 * kSecond, [this, job] { wait_for(job); });
+      // A restart cuts a job off.
+      if (r.status == 200 && status == "FAILED" && world_.life() != job->life) return;
+      world_.expect(r.status == 200 && status == "SUCCESSFUL",
+                    fmt::format("search job {} is {} {}", job->id, r.status, r.body));
+      read_job(job);
+    });
+  }
+
+  void read_job(const SearchJobPtr& job) {
+    const std::string path = fmt::format("/api/search/async/{}?pageSize=5000", job->id);
+    call_until_answered(world_, {"GET", path}, [this, job](const wire::Response& r) {
+      if (!job->first.empty())
+        return world_.expect(r.status == 200 && r.body == job->first,
+                             "the pages of a search job change: " + r.body.substr(0, 300));
+      job->first = r.body;
+      check_job(*job, r);
+      schedule_.after(60 * kSecond, [this, job] { read_job(job); });
+    });
+  }
+
+  void check_job(const SearchJob& job, const wire::Response& r) {
+    world_.reach(Reach::search_job);
+    const json::Value body = body_of(r);
+    const json::Value* content = body.find("content");
+    std::set<std::string> found;
+    if (content && content->is_array())
+      for (const json::Value& one : content->array())
+        if (const json::Value* meta = one.find("meta")) found.emplace(meta->string_or("id"));
+    for (const std::string& id : job.must)
+      world_.expect(found.contains(id), fmt::format("search job {} lacks {}", job.id, id));
+    for (const std::string& id : job.gone)
+      world_.expect(!found.contains(id),
+                    fmt::format("search job {} shows {}, which was deleted", job.id, id));
+  }
+
   int64_t next_n() { return ++last_n_; }
 
-  World& world_;
+  Session& world_;
   Schedule& schedule_;
   std::vector<std::shared_ptr<FalseMember>> members_;
   std::map<uint64_t, Item> items_;
   std::set<std::string> ids_;
+  std::set<std::string> calls_;  // ids of calls that the members got
   json::Value stats_;
   uint64_t keys_ = 0;
   int64_t last_n_ = 0;
@@ -373,7 +392,7 @@ class EntitiesClient final : public Client {
 
 }  // namespace
 
-std::unique_ptr<Client> make_entities_client(World& world) {
+std::unique_ptr<Client> make_entities_client(Session& world) {
   return std::make_unique<EntitiesClient>(world);
 }
 

@@ -40,7 +40,7 @@ struct Order {
 
 class LifecycleClient final : public Client {
  public:
-  explicit LifecycleClient(World& world)
+  explicit LifecycleClient(Session& world)
       : world_(world), schedule_(world.schedule()), watch_(world, "order") {}
   std::string_view name() const override { return "lifecycle"; }
 
@@ -223,7 +223,7 @@ class LifecycleClient final : public Client {
                               json::print(order.state)));
   }
 
-  World& world_;
+  Session& world_;
   Schedule& schedule_;
   Watch watch_;
   std::map<std::string, Order> orders_;
@@ -232,7 +232,7 @@ class LifecycleClient final : public Client {
 
 }  // namespace
 
-std::unique_ptr<Client> make_lifecycle_client(World& world) {
+std::unique_ptr<Client> make_lifecycle_client(Session& world) {
   return std::make_unique<LifecycleClient>(world);
 }
 

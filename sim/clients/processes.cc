@@ -42,7 +42,7 @@ bool is_final(std::string_view status) {
 
 class ProcessesClient final : public Client {
  public:
-  explicit ProcessesClient(World& world) : world_(world), schedule_(world.schedule()) {}
+  explicit ProcessesClient(Session& world) : world_(world), schedule_(world.schedule()) {}
   std::string_view name() const override { return "processes"; }
 
   void begin() override {
@@ -155,6 +155,7 @@ class ProcessesClient final : public Client {
     for (const json::Value& run : items->array()) {
       if (run.string_or("outcome") != "started") continue;
       const std::string time(run.string_or("scheduledFor")), id(run.string_or("instanceId"));
+      world_.reach(Reach::scheduled);
       world_.expect(times.insert(time).second, "the schedule ran twice for " + time);
       world_.expect(instances.insert(id).second, "two runs have the instance " + id);
     }
@@ -473,10 +474,12 @@ class ProcessesClient final : public Client {
     world_.expect(status != "FAILED" || undone, fmt::format("{} failed: {}", started.id, reason));
     world_.expect(status != "COMPLETED" || started.definition != "undo",
                   started.id + " completed although its last step fails");
-    if (started.definition == "chained" && status == "COMPLETED")
+    if (started.definition == "chained" && status == "COMPLETED") {
+      world_.reach(Reach::chained);
       world_.expect(started.next.string_or("previousInstanceId") == started.id &&
                         started.next.string_or("status") == "COMPLETED",
                     fmt::format("{} is chained to {}", started.id, json::print(started.next)));
+    }
     const json::Value* total = started.listed.find("total");
     world_.expect(total && total->as_int64() == 1,
                   started.business_key +
@@ -543,7 +546,7 @@ class ProcessesClient final : public Client {
                     (ended - began) / kMillisecond, (kTimer - (ended - began)) / kMillisecond));
   }
 
-  World& world_;
+  Session& world_;
   Schedule& schedule_;
   std::map<std::string, Shape> shapes_;  // uploaded definitions
   std::vector<std::string> known_;       // those that the client starts
@@ -556,7 +559,7 @@ class ProcessesClient final : public Client {
 
 }  // namespace
 
-std::unique_ptr<Client> make_processes_client(World& world) {
+std::unique_ptr<Client> make_processes_client(Session& world) {
   return std::make_unique<ProcessesClient>(world);
 }
 

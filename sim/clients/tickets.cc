@@ -39,7 +39,7 @@ json::Value document(const Ticket& t, int64_t n) {
 
 class TicketsClient final : public Client {
  public:
-  explicit TicketsClient(World& world) : world_(world), schedule_(world.schedule()) {}
+  explicit TicketsClient(Session& world) : world_(world), schedule_(world.schedule()) {}
   std::string_view name() const override { return "tickets"; }
 
   void begin() override {
@@ -200,7 +200,7 @@ class TicketsClient final : public Client {
     if (at_end) must(ticket, "get at the end", r, state != "NEW");
   }
 
-  World& world_;
+  Session& world_;
   Schedule& schedule_;
   std::map<uint64_t, Ticket> tickets_;
   uint64_t keys_ = 0, codes_ = 0;
@@ -208,7 +208,7 @@ class TicketsClient final : public Client {
 
 }  // namespace
 
-std::unique_ptr<Client> make_tickets_client(World& world) {
+std::unique_ptr<Client> make_tickets_client(Session& world) {
   return std::make_unique<TicketsClient>(world);
 }
 

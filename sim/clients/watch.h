@@ -12,7 +12,7 @@ namespace pawl::sim {
 
 class Watch {
  public:
-  Watch(World& world, std::string type) : world_(world), type_(std::move(type)) {}
+  Watch(Session& world, std::string type) : world_(world), type_(std::move(type)) {}
   void begin();
   // Phases that an instance entered, as the watch saw them; "<deleted>" when it was removed.
   const std::vector<std::string>& phases_of(const std::string& id) { return phases_[id]; }
@@ -23,7 +23,7 @@ class Watch {
   void take(const EventLines::Event& event);
   void saw(const EventLines::Event& event);
 
-  World& world_;
+  Session& world_;
   const std::string type_;
   uint64_t last_ = 0;  // the newest revision that the watch has shown
   EventLines lines_, others_;

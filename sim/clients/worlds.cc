@@ -14,7 +14,7 @@ namespace {
 
 class WorldsClient final : public Client {
  public:
-  explicit WorldsClient(World& world)
+  explicit WorldsClient(Session& world)
       : world_(world), schedule_(world.schedule()), executors_(world, banks_) {}
   std::string_view name() const override { return "worlds"; }
 
@@ -373,7 +373,7 @@ class WorldsClient final : public Client {
     }
   }
 
-  World& world_;
+  Session& world_;
   Schedule& schedule_;
   std::map<std::string, Bank> banks_;
   std::map<std::string, RecordReaders> readers_;
@@ -388,7 +388,7 @@ class WorldsClient final : public Client {
 
 }  // namespace
 
-std::unique_ptr<Client> make_worlds_client(World& world) {
+std::unique_ptr<Client> make_worlds_client(Session& world) {
   return std::make_unique<WorldsClient>(world);
 }
 

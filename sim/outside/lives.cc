@@ -43,6 +43,8 @@ void fields(F& f, T& end) {
   f(end.problems);
   f(end.reached);
   f(end.cells);
+  f(end.checked);
+  f(end.unchecked);
   f(end.story);
 }
 

@@ -15,7 +15,8 @@ namespace pawl::sim {
 
 // Something that should not be. Equal ones of many lives are one finding of the report.
 struct Problem {
-  std::string kind;  // "invariant", "waits-for-ever", "refused-result", "step-failed"
+  // "invariant", "invariant-fails", "waits-for-ever", "refused-result", "step-failed"
+  std::string kind;
   std::string what;
   auto operator<=>(const Problem&) const = default;
 };
@@ -44,6 +45,10 @@ struct LifeEnd {
   std::set<Problem> problems;
   std::set<Part> reached;
   std::map<std::string, uint64_t> cells;  // of a world: how many ended how
+  // How often each invariant could be evaluated.
+  std::map<std::string, uint64_t> checked;
+  // Invariants that could not be, because a variable was missing, with the error.
+  std::map<std::string, std::string> unchecked;
   std::vector<StoryLine> story;
 };
 // For another process of the same run.

@@ -96,6 +96,7 @@ class Simulation {
     } else {
       TRY_OK(play_all());
     }
+    TRY_OK(refuse_unchecked());
     summarize();
     TRY_OK(add_findings());
     if (!options_.only_life) add_unreached();
@@ -107,10 +108,21 @@ class Simulation {
     for (const std::string& text : script_.invariants) {
       const expr::Expression compiled(text);
       if (compiled.problem())
-        return fail(Code::invalid, "BAD_INVARIANT",
+        return fail(Code::invalid, kBadInvariant,
                     fmt::format("the invariant \"{}\" is no expression: {}", text,
                                 compiled.problem()->message));
     }
+    return {};
+  }
+
+  // An invariant that no life could evaluate would hold whatever happens.
+  Result<void> refuse_unchecked() const {
+    if (options_.only_life) return {};
+    for (const auto& [invariant, unchecked] : report_.unchecked)
+      if (!checked_.contains(invariant))
+        return fail(Code::invalid, kBadInvariant,
+                    fmt::format("the invariant \"{}\" could not be evaluated in any life: {}",
+                                invariant, unchecked.why));
     return {};
   }
 
@@ -167,6 +179,12 @@ class Simulation {
     reached_.insert(end.reached.begin(), end.reached.end());
     for (const auto& [how, cells] : end.cells)
       report_.cells[how] += cells;
+    for (const auto& [invariant, times] : end.checked)
+      checked_.insert(invariant);
+    for (const auto& [invariant, why] : end.unchecked) {
+      ++report_.unchecked[invariant].lives;
+      report_.unchecked[invariant].why = why;
+    }
     for (const Problem& problem : end.problems)
       problems_[problem].push_back({end.story.size(), end.life});
   }
@@ -275,6 +293,7 @@ class Simulation {
   Report report_;
   std::vector<Time> took_;
   std::set<Part> reached_;
+  std::set<std::string> checked_;  // invariants that some life could evaluate
   std::map<Problem, std::vector<Candidate>> problems_;
 };
 
@@ -304,6 +323,8 @@ std::string story_text(const std::vector<StoryLine>& story) {
 std::string title(const Finding& finding) {
   const std::string& what = finding.problem.what;
   if (finding.problem.kind == "invariant") return fmt::format("the invariant broke: {}", what);
+  if (finding.problem.kind == "invariant-fails")
+    return fmt::format("the invariant cannot be evaluated: {}", what);
   for (const PartKind& kind : kPartKinds)
     if (finding.problem.kind == kind.finding) return fmt::format("{} {}", kind.title, what);
   return what;
@@ -359,6 +380,9 @@ std::string report_text(const Report& report, const std::string& command) {
     out += fmt::format("  {:>8} cells of {}\n", cells, how);
   for (const auto& [reason, lives] : report.failures)
     out += fmt::format("  failed {} times: {}\n", lives, reason);
+  for (const auto& [invariant, unchecked] : report.unchecked)
+    out += fmt::format("  not checked in {} lives while a variable was missing: {}: {}\n",
+                       unchecked.lives, invariant, unchecked.why);
   if (!report.not_in_script.empty())
     out += fmt::format(
         "  answered soon and by default, because the script does not name "
@@ -425,6 +449,11 @@ json::Value report_json(const Report& report, const std::string& command) {
     out.object().set(std::string(row.plural) + "Reached", count.reached);
   }
   if (!report.cells.empty()) out.object().set("cells", counts(report.cells));
+  json::Array unchecked;
+  for (const auto& [invariant, one] : report.unchecked)
+    unchecked.push_back(
+        json::object({{"invariant", invariant}, {"lives", one.lives}, {"why", one.why}}));
+  if (!unchecked.empty()) out.object().set("notChecked", std::move(unchecked));
   if (!report.story.empty()) out.object().set("story", story(report.story));
   return out;
 }

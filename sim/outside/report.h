@@ -8,6 +8,9 @@
 
 namespace pawl::sim {
 
+// The reason of the error for an invariant that is no expression, or that no life can evaluate.
+inline constexpr Reason kBadInvariant{"BAD_INVARIANT"};
+
 struct Finding {
   Problem problem;
   uint64_t lives = 0;          // that showed it; 0: it is about all lives together
@@ -21,14 +24,21 @@ struct Reached {
   size_t all = 0, reached = 0;
 };
 
+// An invariant that could not be evaluated at some moment, because a variable was missing.
+struct Unchecked {
+  uint64_t lives = 0;
+  std::string why;
+};
+
 struct Report {
   std::string definition;
   uint64_t seed = 0, lives = 0;
-  std::map<std::string, uint64_t> ends;      // lives by the status of their end
-  std::map<std::string, uint64_t> failures;  // lives by the reason of their failure
-  std::map<std::string, uint64_t> cells;     // of worlds: cells by how they ended
-  Time p50 = 0, p90 = 0, p99 = 0, max = 0;   // of the lives that ended
-  std::map<std::string, Reached> parts;      // by their kind
+  std::map<std::string, uint64_t> ends;        // lives by the status of their end
+  std::map<std::string, uint64_t> failures;    // lives by the reason of their failure
+  std::map<std::string, uint64_t> cells;       // of worlds: cells by how they ended
+  std::map<std::string, Unchecked> unchecked;  // by the invariant
+  Time p50 = 0, p90 = 0, p99 = 0, max = 0;     // of the lives that ended
+  std::map<std::string, Reached> parts;        // by their kind
   std::vector<std::string> not_in_script;  // job types, tasks, signals, effects answered by default
   std::vector<Finding> findings;
   std::vector<StoryLine> story;  // of one life that was played alone

@@ -43,7 +43,7 @@ void Stage::finish_reading() {
 
 void Stage::read(const std::string& path, std::function<void(const json::Value&)> found) {
   ++reads_;
-  call_until_answered(world_, {"GET", path},
+  call_until_answered(session_, {"GET", path},
                       [this, found = std::move(found)](const wire::Response& r) {
                         --reads_;
                         if (r.status == 200) found(body_of(r));
@@ -77,7 +77,7 @@ void Stage::tell(Life& life, std::string text) {
 
 void Stage::send(Life& life, Sent sent, std::function<void(wire::Response)> answered) {
   touch();
-  call_until_answered(world_, std::move(sent), std::move(answered));
+  call_until_answered(session_, std::move(sent), std::move(answered));
   const std::string name = fmt::format("kill {}", ++life.requests);
   if (!life.will_be_killed || !life.dice.happens(name, kKillShare)) return;
   life.will_be_killed = false;
@@ -88,24 +88,43 @@ void Stage::send(Life& life, Sent sent, std::function<void(wire::Response)> answ
   });
 }
 
-// A variable that is not there counts as null or as false, whichever the expression can use.
-static Result<bool> holds(const expr::Expression& invariant, json::Object variables) {
-  std::vector<std::string> missing;
+static std::vector<std::string> missing_in(const json::Object& variables,
+                                           const expr::Expression& invariant) {
+  std::vector<std::string> out;
   for (const std::string& name : invariant.variables())
-    if (!variables.has(name)) missing.push_back(name);
+    if (!variables.has(name)) out.push_back(name);
+  return out;
+}
+
+// A variable that is not there counts as null or as false, whichever the expression can use.
+static Result<bool> holds(const expr::Expression& invariant, json::Object variables,
+                          const std::vector<std::string>& missing) {
   for (const std::string& name : missing)
     variables.set(name, json::Value());
   auto good = invariant.test(variables, 0);
   if (good || missing.empty()) return good;
   for (const std::string& name : missing)
     variables.set(name, false);
-  return invariant.test(variables, 0);
+  auto second = invariant.test(variables, 0);
+  return second ? second : good;
 }
 
 void Stage::check_invariants(Life& life, const json::Object& variables) {
   for (const expr::Expression& invariant : invariants_) {
-    auto good = holds(invariant, variables);
-    if (!good || *good) continue;
+    const std::vector<std::string> missing = missing_in(variables, invariant);
+    auto good = holds(invariant, variables, missing);
+    if (!good && !missing.empty()) {
+      life.end.unchecked[invariant.text()] = good.error().message;
+      continue;
+    }
+    ++life.end.checked[invariant.text()];
+    if (!good) {
+      const std::string what = fmt::format("{}: {}", invariant.text(), good.error().message);
+      if (life.end.problems.insert({"invariant-fails", what}).second)
+        tell(life, fmt::format("{} cannot be evaluated with {}", what, json::print(variables)));
+      continue;
+    }
+    if (*good) continue;
     if (life.end.problems.insert({"invariant", invariant.text()}).second)
       tell(life, fmt::format("BROKEN: {} does not hold with {}", invariant.text(),
                              json::print(variables)));

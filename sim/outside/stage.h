@@ -31,7 +31,7 @@ class Stage {
  public:
   Stage(const Script& script, const PlayOptions& options);
 
-  World& world() { return world_; }
+  Session& world() { return session_; }
   Time elapsed() { return world_.schedule().elapsed(); }
   void after(Time delay, Schedule::Task task) { world_.schedule().after(delay, std::move(task)); }
 
@@ -82,6 +82,7 @@ class Stage {
   Time active_ = 0;
   size_t reads_ = 0;
   World world_;
+  Session session_{world_};
 };
 
 // What the server says about a refusal.

@@ -17,6 +17,9 @@ namespace {
 
 constexpr int64_t kLeaseSeconds = 3600;  // the longest that there is: executors cannot extend it
 constexpr int64_t kPollMs = 30'000;
+// A late answer comes this long after the end of the lease. In a quiet world executors poll seldom
+// (kQuietShare), and one of them takes the effect before.
+constexpr Time kLate = kLeaseSeconds * kSecond * 2 / kQuietShare;
 
 // A cell as it was last seen.
 struct SeenCell {
@@ -52,7 +55,8 @@ struct Look {
   uint64_t height = 0;
   size_t unread = 0;
   bool torn = false;
-  bool quiet = false;  // no delivery is queued
+  bool quiet = false;      // no delivery is queued
+  bool after_all = false;  // nothing was to come when it began
   Cells cells;
   std::set<std::string> changed;  // ids
   std::vector<std::string> open;
@@ -244,7 +248,7 @@ class WorldPlayer {
       return stage_.tell(life, fmt::format("the executor of {} is never heard of again", effect));
     Time takes = life.dice.span(name + " takes", behaviour.takes);
     if (life.dice.happens(name + " late", behaviour.late))
-      takes += (kLeaseSeconds + 10) * kSecond;
+      takes += kLeaseSeconds * kSecond + kLate;
     else
       intent.working_for = stage_.world().life();
     auto answer = [this, &life, &behaviour, work, name] { settle(life, behaviour, work, name); };
@@ -301,12 +305,13 @@ class WorldPlayer {
 
   void look(WorldLife& life) {
     if (life.over) return;
+    auto look = std::make_shared<Look>();
+    look->after_all = life.to_come == 0;
     stage_.read(path_of(life, "runtime"),
-                [this, &life](const json::Value& runtime) { see(life, runtime); });
+                [this, &life, look](const json::Value& runtime) { see(life, look, runtime); });
   }
 
-  void see(WorldLife& life, const json::Value& runtime) {
-    auto look = std::make_shared<Look>();
+  void see(WorldLife& life, const LookPtr& look, const json::Value& runtime) {
     look->height = number_of(runtime, "height");
     if (life.over || look->height < life.height) return;
     const json::Value* queued = runtime.find("has_pending_inbox");
@@ -366,7 +371,9 @@ class WorldPlayer {
       life.changed = stage_.elapsed();
       stage_.touch();
     }
-    if (life.to_come == 0 && life.open.empty() && look->quiet) finish(life);
+    // An event that came after the look began is not in what it saw.
+    const bool nothing_comes = look->after_all && life.to_come == 0;
+    if (nothing_comes && life.open.empty() && look->quiet) finish(life);
   }
 
   void tell_cell(WorldLife& life, const SeenCell& cell) {
@@ -412,7 +419,7 @@ class WorldPlayer {
 
   void read_journal(WorldLife& life, uint64_t from) {
     const std::string query = fmt::format(
-        "journal?from={}&limit=1000&kinds=domain_event,effect_intent,step_failed", from);
+        "journal?from={}&limit=1000&kinds=domain_event,effect_intent,step_failed,custom", from);
     stage_.read(path_of(life, query), [this, &life](const json::Value& page) {
       for (const json::Value& entry : list_of(page, "entries"))
         if (const json::Value* record = entry.find("record"))
@@ -435,12 +442,28 @@ class WorldPlayer {
       if (origin)
         reached.insert(WorldParts::effect(std::string(origin->string_or("name")),
                                           std::string(record.string_or("effect"))));
+    } else if (kind == "custom") {
+      if (record.string_or("tag") == "workflow.receipt_fault") take_fault(life, record);
     } else {
       life.end.reason = record.string_or("error_message");
       life.end.problems.insert(
           {"step-failed",
            fmt::format("a step of {} fails: {}", record.string_or("workflow"), life.end.reason)});
     }
+  }
+
+  // The server took a receipt that does not fit its effect, and the workflow heard of a failure:
+  // the executor has a bug.
+  void take_fault(WorldLife& life, const json::Value& record) {
+    Bytes data;
+    for (const json::Value& octet : list_of(record, "data"))
+      data += static_cast<char>(octet.as_uint64().value_or(0));
+    const auto fault = cbor::decode(data);
+    if (!fault) return;
+    const std::string what = fmt::format("a result of {} is refused: {}", fault->text_or("effect"),
+                                         fault->text_or("error_message"));
+    stage_.tell(life, what);
+    life.end.problems.insert({"refused-result", what});
   }
 
   void judge_end(WorldLife& life) {

@@ -81,6 +81,9 @@ class Host {
   assembly::Programs programs_;
   server::Metrics metrics_;
   std::unique_ptr<server::Authenticator> authenticator_;
+  // They outlive the shard: the requests of groups that were never answered end with it.
+  wire::Router router_, admin_router_;
+  std::unique_ptr<server::HttpFront> front_, admin_front_;
   const RowSizes* row_sizes_ = nullptr;  // the shard's rows; null: they cannot tell
   std::unique_ptr<Shard> shard_;
   std::unique_ptr<Clock> clock_;
@@ -90,9 +93,7 @@ class Host {
   std::unique_ptr<worlds::Outgoing> outgoing_;
   std::unique_ptr<assembly::Faces> faces_;
   std::unique_ptr<GrpcFaces> grpc_faces_;
-  wire::Router router_, admin_router_;
   std::string openapi_, admin_openapi_;  // the documents of the two routers
-  std::unique_ptr<server::HttpFront> front_, admin_front_;
   std::unique_ptr<server::HttpServer> http_, admin_;
   std::unique_ptr<server::GrpcServer> grpc_;
   std::atomic<bool> failed_{false}, started_{false};

@@ -91,6 +91,7 @@ Result<int> simulate(const Args& args) {
   auto report = sim::simulate(script, options);
   if (!report) {
     report.error().message = path + ": " + report.error().message;
+    if (report.error().is(sim::kBadInvariant)) report.error().reason = kBadUsage.name;
     return fail(std::move(report.error()));
   }
   std::string command = fmt::format("pawl simulate {} --seed {}", path, options.seed);

@@ -43,6 +43,30 @@ TEST(workers, a_lease_is_extended_by_its_worker_only) {
   EXPECT_EQ(host.workers->leases_expired(), 1u);
 }
 
+// The order must not be that of their addresses: the same requests get the same answers.
+TEST(workers, leases_that_end_together_are_offered_again_in_the_order_of_their_jobs) {
+  Host host;
+  // Jobs that are gone leave holes in the heap, so that later ones have no rising addresses.
+  for (int i = 0; i < 64; ++i)
+    ASSERT_TRUE(host.say("job", "gone" + std::to_string(i)));
+  for (int i = 0; i < 64; ++i)
+    host.workers->closed(Effect{.id = "gone" + std::to_string((i * 37) % 64),
+                                .program = {},
+                                .tenant = {},
+                                .queue = {},
+                                .body = {}});
+  std::string expected, seen;
+  for (int i = 0; i < 64; ++i) {
+    const std::string id = "j" + std::to_string(i);
+    ASSERT_TRUE(host.say("job", id));
+    expected += id + " ";
+  }
+  ASSERT_EQ(host.poll(64, 0, 40 * kMillisecond).size(), 64u);
+  for (const Leased& leased : host.poll(64, 5 * kSecond))
+    seen += leased.effect->id + " ";
+  EXPECT_EQ(seen, expected);
+}
+
 TEST(workers, a_poll_is_bounded_by_bytes) {
   Host host;
   for (int i = 0; i < 3; ++i)

@@ -30,8 +30,10 @@ struct Chunk {
 
 class CompressedSegment final : public SegmentReader {
  public:
-  CompressedSegment(File file, std::string path, Seq first, uint64_t end, std::vector<Chunk> chunks)
-      : file_(std::move(file)),
+  CompressedSegment(Disk& disk, File file, std::string path, Seq first, uint64_t end,
+                    std::vector<Chunk> chunks)
+      : disk_(disk),
+        file_(std::move(file)),
         path_(std::move(path)),
         first_(first),
         end_(end),
@@ -55,7 +57,7 @@ class CompressedSegment final : public SegmentReader {
   Result<void> load_chunk(size_t index) {
     if (index == plain_index_) return {};
     const Chunk& chunk = chunks_[index];
-    TRY(Bytes compressed, read_at(file_.fd(), path_, chunk.offset, chunk.size));
+    TRY(Bytes compressed, read_at(disk_, file_.fd(), path_, chunk.offset, chunk.size));
     size_t size = std::min(kChunkBytes, end_ - index * kChunkBytes);
     plain_index_ = kNoChunk;
     plain_.resize(size);
@@ -70,6 +72,7 @@ class CompressedSegment final : public SegmentReader {
 
   static constexpr size_t kNoChunk = SIZE_MAX;
 
+  Disk& disk_;
   File file_;
   std::string path_;
   Seq first_;
@@ -119,9 +122,10 @@ Result<uint64_t> write_compressed(Disk& disk, SegmentReader& plain, uint64_t end
   return out.size();
 }
 
-Result<std::unique_ptr<SegmentReader>> open_compressed(const std::string& path, Seq first) {
+Result<std::unique_ptr<SegmentReader>> open_compressed(Disk& disk, const std::string& path,
+                                                       Seq first) {
   TRY(File file, open_file(path, O_RDONLY));
-  TRY(Bytes header, read_at(file.fd(), path, kSegmentHeaderBytes, kTableHeaderBytes));
+  TRY(Bytes header, read_at(disk, file.fd(), path, kSegmentHeaderBytes, kTableHeaderBytes));
   const Error bad = damaged(path, kSegmentHeaderBytes, "an invalid chunk table", first - 1);
   Reader reader(BytesView(header).substr(std::min(header.size(), kMagic.size())));
   uint32_t version = reader.fixed32();
@@ -130,7 +134,7 @@ Result<std::unique_ptr<SegmentReader>> open_compressed(const std::string& path, 
   if (!reader.done() || !header.starts_with(kMagic) || version != kVersion) return fail(bad);
   if (chunk_count(end) != count || end > kMaxPlainBytes) return fail(bad);
   TRY(Bytes table,
-      read_at(file.fd(), path, kSegmentHeaderBytes + kTableHeaderBytes, rows_bytes(count)));
+      read_at(disk, file.fd(), path, kSegmentHeaderBytes + kTableHeaderBytes, rows_bytes(count)));
   if (table.size() != rows_bytes(count)) return fail(bad);
   Reader rows(table);
   std::vector<Chunk> chunks(count);
@@ -143,7 +147,8 @@ Result<std::unique_ptr<SegmentReader>> open_compressed(const std::string& path, 
   }
   BytesView checked = BytesView(table).substr(0, table.size() - 4);
   if (rows.fixed32() != crc32c(checked, crc32c(header))) return fail(bad);
-  return std::make_unique<CompressedSegment>(std::move(file), path, first, end, std::move(chunks));
+  return std::make_unique<CompressedSegment>(disk, std::move(file), path, first, end,
+                                             std::move(chunks));
 }
 
 }  // namespace pawl

@@ -16,6 +16,8 @@ Result<uint64_t> write_compressed(Disk& disk, SegmentReader& plain, uint64_t end
 
 // Fails with `not_found` when there is no such file, and with `corrupt` when its chunk table is
 // damaged.
-Result<std::unique_ptr<SegmentReader>> open_compressed(const std::string& path, Seq first);
+// The disk must outlive the reader.
+Result<std::unique_ptr<SegmentReader>> open_compressed(Disk& disk, const std::string& path,
+                                                       Seq first);
 
 }  // namespace pawl

@@ -42,12 +42,16 @@ Result<File> open_file(const std::string& path, int flags) {
   return File(fd);
 }
 
-Result<Bytes> read_at(int fd, const std::string& path, uint64_t offset, size_t size) {
+ssize_t Disk::read_at(int fd, char* bytes, size_t size, uint64_t offset) {
+  return ::pread(fd, bytes, size, static_cast<off_t>(offset));
+}
+
+Result<Bytes> read_at(Disk& disk, int fd, const std::string& path, uint64_t offset, size_t size) {
   Bytes out;
   out.resize_and_overwrite(size, [](char*, size_t n) { return n; });
   size_t done = 0;
   while (done < size) {
-    ssize_t n = ::pread(fd, out.data() + done, size - done, static_cast<off_t>(offset + done));
+    ssize_t n = disk.read_at(fd, out.data() + done, size - done, offset + done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       return fail(

@@ -1,6 +1,6 @@
 #pragma once
-// Disk holds the file operations that tests make fail: writes and flushes. The functions below it
-// open, read, write and replace files, and turn errno into an Error.
+// Disk holds the file operations that tests make fail: reads, writes and flushes. The functions
+// below it open, read, write and replace files, and turn errno into an Error.
 
 #include <sys/types.h>
 
@@ -13,7 +13,9 @@ namespace pawl {
 class Disk {
  public:
   virtual ~Disk() = default;
-  // These are pwrite(2), fdatasync(2) and fsync(2): they return -1 and set errno on failure.
+  // These are pread(2), pwrite(2), fdatasync(2) and fsync(2): they return -1 and set errno on
+  // failure.
+  virtual ssize_t read_at(int fd, char* bytes, size_t size, uint64_t offset);
   virtual ssize_t write_at(int fd, const char* bytes, size_t size, uint64_t offset);
   virtual int flush(int fd);
   virtual int flush_folder(int fd);
@@ -50,7 +52,7 @@ Error write_error(std::string_view verb, const std::string& path, int error_numb
 // Errors of the next two: JOURNAL_IO, with the code `not_found` when the file does not exist.
 Result<File> open_file(const std::string& path, int flags);
 // Returns fewer bytes than `size` only at the end of the file.
-Result<Bytes> read_at(int fd, const std::string& path, uint64_t offset, size_t size);
+Result<Bytes> read_at(Disk& disk, int fd, const std::string& path, uint64_t offset, size_t size);
 
 // Errors of the rest: JOURNAL_WRITE.
 Result<void> write_all(Disk& disk, int fd, const std::string& path, BytesView bytes,

@@ -200,7 +200,7 @@ void FileJournal::close_segment(const std::shared_ptr<Segment>& segment, Seq las
 // Checks every entry of a closed segment and returns its index.
 Result<SegmentIndex> FileJournal::check_segment(const Segment& segment, Seq last) const {
   TRY(File file, open_file(segment.path, O_RDONLY));
-  PlainSegment reader(std::move(file), segment.path);
+  PlainSegment reader(disk_, std::move(file), segment.path);
   SegmentIndex index{segment.header.first, last, kSegmentHeaderBytes, {}};
   GroupCursor cursor(reader, segment.header.salt, kSegmentHeaderBytes);
   for (Seq next = index.first; next <= last; next = cursor.header().last() + 1) {
@@ -215,7 +215,7 @@ Result<SegmentIndex> FileJournal::check_segment(const Segment& segment, Seq last
 Result<void> FileJournal::compress_segment(const std::shared_ptr<Segment>& segment, uint64_t end) {
   std::string name = segment_name(segment->header.first);
   TRY(File file, open_file(segment->path, O_RDONLY));
-  PlainSegment plain(std::move(file), segment->path);
+  PlainSegment plain(disk_, std::move(file), segment->path);
   TRY(uint64_t size,
       write_compressed(disk_, plain, end, options_.folder, name + kCompressedSuffix));
   TRY_OK(remove_files(disk_, options_.folder, {name + kPlainSuffix}));
@@ -288,11 +288,11 @@ Result<std::unique_ptr<SegmentReader>> FileJournal::open_segment(
     const ReadPosition& position) const {
   Seq first = position.segment->header.first;
   std::string path = path_of(first, kPlainSuffix);
-  if (position.file) return std::make_unique<PlainSegment>(position.file->fd(), path);
+  if (position.file) return std::make_unique<PlainSegment>(disk_, position.file->fd(), path);
   Result<File> file = open_file(path, O_RDONLY);
-  if (file) return std::make_unique<PlainSegment>(*std::move(file), path);
+  if (file) return std::make_unique<PlainSegment>(disk_, *std::move(file), path);
   if (file.error().code != Code::not_found) return fail(std::move(file).error());
-  auto compressed = open_compressed(path_of(first, kCompressedSuffix), first);
+  auto compressed = open_compressed(disk_, path_of(first, kCompressedSuffix), first);
   if (compressed || compressed.error().code != Code::not_found) return compressed;
   // Neither file is there: the segment was trimmed since find(), or it is lost.
   if (first < this->first()) return fail(trimmed(first, this->first()));
@@ -328,7 +328,7 @@ Result<std::vector<GroupPosition>> FileJournal::read_index(const ReadPosition& p
   Result<File> file = open_file(path, O_RDONLY);
   if (!file) return none;
   auto size = static_cast<size_t>(::lseek(file->fd(), 0, SEEK_END));
-  TRY(Bytes bytes, read_at(file->fd(), path, 0, size));
+  TRY(Bytes bytes, read_at(disk_, file->fd(), path, 0, size));
   std::optional<SegmentIndex> index = decode_segment_index(bytes);
   if (!index || index->first != first || index->last != position.last) return none;
   return std::move(index->positions);

@@ -52,7 +52,7 @@ Result<void> FileJournal::prepare_folder() {
 Result<void> FileJournal::load() {
   TRY(FolderListing listing, list_folder(options_.folder));
   TRY_OK(remove_files(disk_, options_.folder, listing.unfinished));
-  TRY(std::optional<Seq> first, read_first_seq(options_.folder));
+  TRY(std::optional<Seq> first, read_first_seq(disk_, options_.folder));
   if (!first) {
     if (listing.segments.empty()) return create_first_segment();
     // The first segment gets its name before FIRST is written. A crash between the two leaves a
@@ -112,7 +112,7 @@ Result<void> FileJournal::load_segments(const FolderListing& listing) {
                           "no such file beside its index: a lost directory entry",
                           files.first - 1));
     }
-    TRY(SegmentHeader header, read_segment_header(options_.folder, files));
+    TRY(SegmentHeader header, read_segment_header(disk_, options_.folder, files));
     if (i > 0 && header.previous != listing.segments[i - 1].first) {
       return fail(damaged(path_of(header.previous, kPlainSuffix), 0,
                           fmt::format("no such file before {}: a lost directory entry",
@@ -145,7 +145,7 @@ Result<void> FileJournal::scan_last_segment() {
   TRY(File file, open_file(segment.path, O_RDWR));
   segment.file = std::make_shared<File>(std::move(file));
   segment.index_loaded = true;
-  PlainSegment reader(segment.file->fd(), segment.path);
+  PlainSegment reader(disk_, segment.file->fd(), segment.path);
   last_ = segment.header.first - 1;
   if (segment.size < segment.header.file_bytes) {
     return fail(Code::corrupt, "JOURNAL_CORRUPT",
@@ -172,7 +172,7 @@ Result<void> FileJournal::scan_last_segment() {
 // looks the same to a reader, and a flush of clean pages would not write it.
 Result<void> FileJournal::rewrite_last_group(uint64_t offset) {
   int fd = last_segment_->file->fd();
-  TRY(Bytes group, read_at(fd, last_segment_->path, offset, end_offset_ - offset));
+  TRY(Bytes group, read_at(disk_, fd, last_segment_->path, offset, end_offset_ - offset));
   TRY_OK(write_all(disk_, fd, last_segment_->path, group, offset));
   TRY_OK(flush_file(disk_, fd, last_segment_->path));
   return flush_folder(disk_, options_.folder);

@@ -35,7 +35,7 @@ Result<void> copy(const std::string& from, const std::string& to) {
   if (!out.is_open()) return archive_error("write", to, errno);
   Disk disk;
   for (uint64_t at = 0;;) {
-    TRY(Bytes piece, read_at(in.fd(), from, at, kPiece));
+    TRY(Bytes piece, read_at(disk, in.fd(), from, at, kPiece));
     if (piece.empty()) break;
     TRY_OK(write_all(disk, out.fd(), to, piece, at));
     at += piece.size();

@@ -57,13 +57,13 @@ Result<void> end_segment(Disk& disk, const std::string& folder, SegmentReader& r
   return remove_files(disk, folder, {name + kCompressedSuffix});
 }
 
-Result<std::unique_ptr<SegmentReader>> open_segment(const std::string& folder,
+Result<std::unique_ptr<SegmentReader>> open_segment(Disk& disk, const std::string& folder,
                                                     const SegmentFiles& files) {
   std::string path = folder + "/" + segment_name(files.first);
-  if (!files.plain) return open_compressed(path + kCompressedSuffix, files.first);
+  if (!files.plain) return open_compressed(disk, path + kCompressedSuffix, files.first);
   path += kPlainSuffix;
   TRY(File file, open_file(path, O_RDONLY));
-  return std::make_unique<PlainSegment>(std::move(file), path);
+  return std::make_unique<PlainSegment>(disk, std::move(file), path);
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ Result<void> cut_journal(const FileJournalOptions& options, Seq last, const std:
   const std::string& folder = options.folder;
   TRY(File lock, lock_folder(folder));
   TRY(FolderListing listing, list_folder(folder));
-  TRY(std::optional<Seq> first, read_first_seq(folder));
+  TRY(std::optional<Seq> first, read_first_seq(disk, folder));
   std::vector<SegmentFiles>& segments = listing.segments;
   std::erase_if(segments,
                 [&](const SegmentFiles& files) { return files.first < first.value_or(1); });
@@ -87,8 +87,8 @@ Result<void> cut_journal(const FileJournalOptions& options, Seq last, const std:
                             last, segments.empty() ? 0 : segments[0].first));
   }
   const SegmentFiles& last_kept = segments[kept - 1];
-  TRY(SegmentHeader header, read_segment_header(folder, last_kept));
-  TRY(std::unique_ptr<SegmentReader> reader, open_segment(folder, last_kept));
+  TRY(SegmentHeader header, read_segment_header(disk, folder, last_kept));
+  TRY(std::unique_ptr<SegmentReader> reader, open_segment(disk, folder, last_kept));
   TRY(CutPoint cut, find_cut(*reader, header, last));
 
   // Segments are removed from the end backwards. An interrupted cut then leaves a journal that was
@@ -114,8 +114,8 @@ Result<Seq> accept_loss(const FileJournalOptions& options, const std::string& ma
     if (listing.segments.empty()) TRY_OK(remove_files(disk, folder, {kFirstSeqName}));
     if (!listing.segments.empty() && listing.segments.back().plain) {
       const SegmentFiles& last = listing.segments.back();
-      TRY(SegmentHeader header, read_segment_header(folder, last));
-      TRY(std::unique_ptr<SegmentReader> reader, open_segment(folder, last));
+      TRY(SegmentHeader header, read_segment_header(disk, folder, last));
+      TRY(std::unique_ptr<SegmentReader> reader, open_segment(disk, folder, last));
       GroupCursor cursor(*reader, header.salt, kSegmentHeaderBytes);
       Seq kept = header.first - 1;
       for (;;) {

@@ -78,8 +78,9 @@ Result<FolderListing> list_folder(const std::string& folder) {
 Result<File> lock_folder(const std::string& folder) {
   std::string path = folder + "/LOCK";
   TRY(File file, open_file(path, O_RDWR | O_CREAT));
+  Disk disk;
   if (::flock(file.fd(), LOCK_EX | LOCK_NB) != 0) {
-    auto owner = read_at(file.fd(), path, 0, 32);
+    auto owner = read_at(disk, file.fd(), path, 0, 32);
     return fail(
         Code::conflict, "JOURNAL_LOCKED",
         fmt::format(
@@ -88,18 +89,17 @@ Result<File> lock_folder(const std::string& folder) {
             folder, owner && !owner->empty() ? *owner : "unknown"));
   }
   std::string owner = std::to_string(::getpid());
-  Disk disk;
   if (::ftruncate(file.fd(), 0) != 0) return fail(write_error("write", path, errno));
   TRY_OK(write_all(disk, file.fd(), path, owner, 0));
   return file;
 }
 
-Result<std::optional<Seq>> read_first_seq(const std::string& folder) {
+Result<std::optional<Seq>> read_first_seq(Disk& disk, const std::string& folder) {
   std::string path = folder + "/" + kFirstSeqName;
   auto file = open_file(path, O_RDONLY);
   if (!file && file.error().code == Code::not_found) return std::optional<Seq>();
   if (!file) return fail(std::move(file).error());
-  TRY(Bytes bytes, read_at(file->fd(), path, 0, 29));
+  TRY(Bytes bytes, read_at(disk, file->fd(), path, 0, 29));
   Reader reader(BytesView(bytes).substr(std::min(bytes.size(), kFirstMagic.size())));
   uint32_t version = reader.fixed32();
   reader.fixed32();
@@ -138,11 +138,12 @@ Result<void> add_loss_mark(Disk& disk, const std::string& folder, const std::str
   return replace_file(disk, folder, kLossName, text + line + "\n");
 }
 
-Result<SegmentHeader> read_segment_header(const std::string& folder, const SegmentFiles& files) {
+Result<SegmentHeader> read_segment_header(Disk& disk, const std::string& folder,
+                                          const SegmentFiles& files) {
   std::string path =
       folder + "/" + segment_name(files.first) + (files.plain ? kPlainSuffix : kCompressedSuffix);
   TRY(File file, open_file(path, O_RDONLY));
-  TRY(Bytes bytes, read_at(file.fd(), path, 0, kSegmentHeaderBytes));
+  TRY(Bytes bytes, read_at(disk, file.fd(), path, 0, kSegmentHeaderBytes));
   auto head = decode_segment_header(bytes);
   if (!head) return fail(damaged(path, 0, "a segment header that does not check", files.first - 1));
   if (head->version == 0 || head->version > kSegmentVersion) {

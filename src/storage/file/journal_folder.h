@@ -41,11 +41,12 @@ Result<FolderListing> list_folder(const std::string& folder);
 Result<File> lock_folder(const std::string& folder);
 
 // Nothing when the file FIRST does not exist.
-Result<std::optional<Seq>> read_first_seq(const std::string& folder);
+Result<std::optional<Seq>> read_first_seq(Disk& disk, const std::string& folder);
 Result<void> write_first_seq(Disk& disk, const std::string& folder, Seq first);
 
 // Reads the header of a segment and checks that it belongs to the file's name.
-Result<SegmentHeader> read_segment_header(const std::string& folder, const SegmentFiles& files);
+Result<SegmentHeader> read_segment_header(Disk& disk, const std::string& folder,
+                                          const SegmentFiles& files);
 
 // The mark of a loss that the operator accepted: one line of text for each, the oldest first. A
 // mark stays for good, so that nobody takes the journal for complete later.

@@ -93,15 +93,17 @@ class SegmentReader {
 
 class PlainSegment final : public SegmentReader {
  public:
-  PlainSegment(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  PlainSegment(File file, std::string path)
-      : owned_(std::move(file)), fd_(owned_.fd()), path_(std::move(path)) {}
+  PlainSegment(Disk& disk, int fd, std::string path)
+      : disk_(disk), fd_(fd), path_(std::move(path)) {}
+  PlainSegment(Disk& disk, File file, std::string path)
+      : disk_(disk), owned_(std::move(file)), fd_(owned_.fd()), path_(std::move(path)) {}
   Result<Bytes> at(uint64_t offset, size_t size) override {
-    return read_at(fd_, path_, offset, size);
+    return read_at(disk_, fd_, path_, offset, size);
   }
   const std::string& path() const override { return path_; }
 
  private:
+  Disk& disk_;
   File owned_;
   int fd_;
   std::string path_;

@@ -50,7 +50,7 @@ TEST(journal_folder, version_1_of_the_first_file_keeps_its_bytes) {
   std::ifstream in(folder.sub(kFirstSeqName), std::ios::binary);
   Bytes bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   EXPECT_EQ(hex(bytes), "5041574c4653540a01000000000000000700000000000000513be0d0");
-  EXPECT_EQ(read_first_seq(folder.path()).value(), 7u);
+  EXPECT_EQ(read_first_seq(disk, folder.path()).value(), 7u);
 }
 
 TEST(segment, headers_and_indexes_decode_as_encoded) {

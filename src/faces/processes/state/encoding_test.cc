@@ -25,6 +25,14 @@ TEST(encoding, of_a_job_is_stable) {
   EXPECT_EQ(hex(encode(*read)), bytes);
 }
 
+// Effects of other programs have bodies of their own, which may look like a job's.
+TEST(encoding, only_effects_of_processes_have_a_time_of_creation) {
+  const Bytes body = encode(Job{"j1", "i1", "e1", "charge", 300, 7 * kSecond, "{}"});
+  EXPECT_EQ(created_at(Effect{"e", To::worker, std::string(kProgram), "t", "charge", 0, body}),
+            7 * kSecond);
+  EXPECT_EQ(created_at(Effect{"e", To::worker, "worlds", "t", "charge", 0, body}), 0);
+}
+
 TEST(encoding, of_a_definition_head_is_stable) {
   DefinitionHead head;
   head.versions = {{"d1", "one", 7}, {"d2", "two", 1000}};

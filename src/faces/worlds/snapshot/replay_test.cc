@@ -288,6 +288,45 @@ TEST_F(ReplayTest, compaction_drops_a_prefix_and_heights_go_on) {
   EXPECT_EQ(stage.head("w").height, 5u);
 }
 
+// Keeps what is written to it.
+struct KeptStream final : wire::Stream {
+  bool write(BytesView piece) override {
+    std::lock_guard lock(mutex);
+    text += piece;
+    return true;
+  }
+  void end() override {}
+  size_t buffered() const override { return 0; }
+  void on_close(std::function<void()>) override {}
+  std::string seen() {
+    std::lock_guard lock(mutex);
+    return text;
+  }
+  std::mutex mutex;  // guards text: the followers write on a thread of their own
+  std::string text;
+};
+
+// A reader that loses its connection right after the gap event goes on from its next_from.
+TEST_F(ReplayTest, a_stream_over_a_gap_names_the_first_record_that_follows) {
+  ASSERT_TRUE(stage.create("w", test_air()));
+  ASSERT_TRUE(go("a"));
+  ASSERT_TRUE(stage.say("snapshot", "w"));
+  ASSERT_TRUE(go("a"));
+  ASSERT_EQ(stage.http("POST", "/v1/worlds/w/compact", R"({"through":2})").status, 200);
+  const auto answer = stage.http("GET", "/v1/worlds/w/journal/stream?from=1");
+  ASSERT_TRUE(answer.stream);
+  auto stream = std::make_shared<KeptStream>();  // shared with the follower
+  answer.stream(stream);
+  for (int i = 0; i < 500 && stream->seen().find("world_head") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const std::string seen = stream->seen();
+  const size_t gap = seen.find("event: gap");
+  ASSERT_NE(gap, std::string::npos) << seen;
+  const std::string event = seen.substr(gap, seen.find("\n\n", gap) - gap);
+  EXPECT_NE(event.find("\"next_from\":3"), std::string::npos) << event;
+  EXPECT_NE(seen.find("\"seq\":3"), std::string::npos) << seen;
+}
+
 // Rows that point to the records up to and including `through`, and to later ones.
 std::pair<size_t, size_t> pointers(const Stage& stage, uint64_t through) {
   size_t old = 0, kept = 0;
