@@ -41,7 +41,8 @@ inline constexpr size_t kTenants = 2;  // of a server that asks for tokens
 
 // One process, put together as in cli/host.cc. The members are destroyed in the reverse order.
 struct World::Server {
-  MemoryBudget memory{kServerMemory};
+  explicit Server(MemoryBudget& budget) : memory(budget) {}
+  MemoryBudget& memory;
   NoInternet internet;
   server::Metrics metrics;
   std::unique_ptr<server::Authenticator> authenticator;

@@ -159,7 +159,7 @@ Result<void> World::try_start() {
   // A new process has no module in memory.
   programs_ = std::make_unique<assembly::Programs>(
       assembly::ProgramSettings{.wasm_cache = options_.wasm_cache});
-  server_ = std::make_unique<Server>();
+  server_ = std::make_unique<Server>(memories_.emplace_back(kServerMemory));
   Server& s = *server_;
   server::AuthOptions auth;
   auth.memory = &s.memory;

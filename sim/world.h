@@ -4,6 +4,7 @@
 // same bytes. Clients call the server as over HTTP; the world loses, delays and doubles their
 // messages, and kills the server at any moment, also while it waits for the disk.
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "assembly/programs.h"
 #include "base/hash.h"
+#include "base/memory_budget.h"
 #include "json/value.h"
 #include "server/ops/config.h"
 #include "sim/coverage.h"
@@ -167,6 +169,9 @@ class World {
   // The first window that ends after this time.
   const Window& window_at(Time time);
 
+  // One for each start of the server. First: requests of dead processes, which the schedule may
+  // still hold, have accounts there.
+  std::deque<MemoryBudget> memories_;
   const WorldOptions options_;
   mutable Schedule schedule_;  // mutable: the dice
   FaultCounts counts_;
