@@ -165,7 +165,8 @@ void bench_member(Report& report, Facts&) {
   auto nobody = [](const wire::Call&) -> Result<wire::AdmittedCall> {
     return wire::AdmittedCall{{"mock-tenant", "mock-user-001", "ROLE_ADMIN,ROLE_M2M"}};
   };
-  auto face = entities::make_grpc_service(customers.site.entities(), nobody);
+  auto face = entities::make_grpc_service(
+      [&](std::string_view) -> entities::Face& { return customers.site.entities(); }, nobody);
   auto bare_server = serve(bare.service()), face_server = serve(face->service());
   double alone = 0, called = 0;
   for (int round = 0; round < 3; ++round) {

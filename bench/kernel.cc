@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "bench/scenario.h"
+#include "runtime/pooled_loops.h"
 #include "runtime/shard.h"
 #include "storage/open.h"
 
@@ -67,8 +68,9 @@ std::unique_ptr<Shard> open_shard(const std::string& path, std::vector<const Pro
   return std::move(*shard);
 }
 
-double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters,
-                        double for_seconds) {
+// The submitters are divided between the shards.
+static double turns_of(const std::vector<Shard*>& shards, std::function<Input(uint64_t)> make,
+                       size_t submitters, double for_seconds) {
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> next{0}, done{0};
   std::atomic<size_t> running{submitters};
@@ -91,7 +93,7 @@ double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_
   };
   double begin = seconds();
   for (size_t i = 0; i < submitters; ++i)
-    Chain::go(shard, make, stop, next, done, running);
+    Chain::go(*shards[i % shards.size()], make, stop, next, done, running);
   std::this_thread::sleep_for(std::chrono::duration<double>(for_seconds));
   uint64_t count = done;
   double took = seconds() - begin;
@@ -99,6 +101,11 @@ double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_
   while (running)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return static_cast<double>(count) / took;
+}
+
+double turns_per_second(Shard& shard, std::function<Input(uint64_t)> make, size_t submitters,
+                        double for_seconds) {
+  return turns_of(std::vector<Shard*>{&shard}, std::move(make), submitters, for_seconds);
 }
 
 // Memory, a start after a clean stop, and a start without rows, on one folder with a million cells.
@@ -154,6 +161,33 @@ void bench_recovery(Report& report, Facts&) {
               500'000, true, "frames/s"});
 }
 
+// Turns of 8 shards whose loops share threads, by the same 64 submitters.
+static double turns_of_8_shards(const Put& put, const std::function<Input(uint64_t)>& make,
+                                double for_seconds) {
+  constexpr size_t kShards = 8;
+  Folder folder("shards");
+  PooledLoops loops(4 + 2 * std::thread::hardware_concurrency());
+  auto memory = make_rows_memory(64u << 20, kShards);
+  std::vector<std::unique_ptr<Shard>> shards;
+  std::vector<Shard*> started;
+  for (size_t i = 0; i < kShards; ++i) {
+    const std::string path = folder.path() + "/" + std::to_string(i);
+    auto journal = *open_journal({.backend = "file", .folder = path + "/journal"});
+    auto rows = *open_rows({.backend = "rocksdb", .folder = path + "/rows", .memory = memory});
+    ShardOptions options;
+    options.scheduler = &loops;
+    options.cache_bytes = (64u << 20) / kShards;
+    auto shard = Shard::open(std::move(journal), std::move(rows), {&put}, options);
+    CHECK(shard && (*shard)->start());
+    shards.push_back(std::move(*shard));
+    started.push_back(shards.back().get());
+  }
+  const double rate = turns_of(started, make, 64, for_seconds);
+  for (const auto& shard : shards)
+    shard->stop();
+  return rate;
+}
+
 void bench_kernel(Report& report, Facts& facts) {
   Put put;
   facts.append_us = raw_append_us();
@@ -165,7 +199,7 @@ void bench_kernel(Report& report, Facts& facts) {
                  .caller = {"t", "c" + std::to_string(i % 64), ""}};
   };
   // The runs alternate, because the speed of the disk changes from minute to minute.
-  double raw = 0, turns = 0;
+  double raw = 0, turns = 0, of_8 = 0;
   for (int round = 0; round < 3; ++round) {
     raw += raw_appends(1.5) / 3;
     Folder folder("turns");
@@ -177,11 +211,14 @@ void bench_kernel(Report& report, Facts& facts) {
     if (round == 2)
       report.line("CPU of a turn, all threads", (cpu_seconds() - cpu) * 1e6 / (rate * 1.5), "us");
     shard->stop();
+    of_8 += turns_of_8_shards(put, make, 1.5) / 3;
   }
   facts.kernel_turns = turns;
   report.line("raw grouped appends of the same bytes", raw, "/s");
   report.line("kernel turns, in process, 64 submitters", turns, "/s");
   report.bar({"kernel turns / raw grouped appends", turns / raw, 1.0 / 3, true, ""});
+  report.line("kernel turns of 8 shards, the same submitters", of_8, "/s");
+  report.bar({"kernel turns, 8 shards / 1 shard", of_8 / turns, 0.9, true, ""});
 }
 
 }  // namespace pawl::bench

@@ -178,7 +178,7 @@ def the_admin_address(folder):
         member = {'Authorization': 'Bearer ' + server.token_for('ROLE_M2M')}
         check('a machine client may not', (ask('GET', '/metrics', member), ask('POST', '/backup?to=x', member)) == (403, 403))
         check('an operator may', (ask('GET', '/metrics', boss), ask('POST', '/backup?to=x', boss)) == (200, 200))
-        check('the backup is below the root', os.path.isdir(os.path.join(root, 'x', 'journal')))
+        check('the backup is below the root', os.path.isfile(os.path.join(root, 'x', 'FORMAT')))
         os.symlink(folder, os.path.join(root, 'link'))
         os.symlink(os.path.join(folder, 'planted'), os.path.join(root, 'dangling'))
         for bad in ('', '..', '../y', 'x/../../y', os.path.join(folder, 'y'), 'link/y', 'dangling', 'missing/y', 'x', '%00', 'a%00b', '/'):

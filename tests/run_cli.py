@@ -332,7 +332,7 @@ def bad_flags():
     for flag, value in (('auth', 'basic'), ('log-level', 'loud'), ('log-format', 'xml'), ('error-mode', 'chatty'), ('threads', 'two'),
                         ('jwt-expiry', 'soon'), ('http', 'nowhere')):
         refused('serve', '--check-config', f'--{flag}', value, says=[f"--{flag} is '{value}'", 'allowed: '])
-    for flag in ('shards', 'journal', 'node'):
+    for flag in ('journal', 'node'):
         refused('serve', '--check-config', f'--{flag}', '4', says=[f'there is no flag --{flag}'])
     refused('serve', '--htpp', ':1', says=['did you mean --http?'])
     refused('instance', 'list', '--defnition', 'x', says=['did you mean --definition?'])

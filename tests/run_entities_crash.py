@@ -7,12 +7,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import live, run_members
 
 BATCH = 5
+TIMEOUT_S = 120  # of the member's answer and of its callback: a sanitizer makes the server several times slower
 STATES = {
     'NEW': {'transitions': [{'name': 'open', 'next': 'OPEN'}]},
     'OPEN': {'transitions': [
         {'name': 'toggle', 'next': 'SHUT', 'manual': True},
         {'name': 'breed', 'next': 'BRED', 'manual': True, 'processors': [
-            {'type': 'EXTERNAL', 'name': 'breed', 'executionMode': 'SYNC', 'config': {'attachEntity': True, 'calculationNodesTags': 'crash'}}]}]},
+            {'type': 'EXTERNAL', 'name': 'breed', 'executionMode': 'SYNC', 'config': {
+                'attachEntity': True, 'calculationNodesTags': 'crash', 'responseTimeoutMs': 1000 * TIMEOUT_S}}]}]},
     'SHUT': {'transitions': [{'name': 'toggle', 'next': 'OPEN', 'manual': True}]},
     'BRED': {}}
 
@@ -83,8 +85,9 @@ def a_member(server):
     member = Member(server.grpc, ['crash'], server.token)
 
     def breed(call):
-        status, _ = live.call(server.base, 'POST', '/api/entity/JSON/crash/1', {'batch': 'child', 'child': call.data['child']}, {'X-Tx-Token': call.attributes['cyodatxtoken']})
-        return {} if status == 200 else {'error': str(status)}
+        status, got = live.call(server.base, 'POST', '/api/entity/JSON/crash/1', {'batch': 'child', 'child': call.data['child']},
+                                {'X-Tx-Token': call.attributes['cyodatxtoken']}, timeout=TIMEOUT_S)
+        return {} if status == 200 else {'error': f'{status} {got}'}
     member.on['breed'] = breed
     member.start()
     return member

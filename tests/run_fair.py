@@ -92,22 +92,24 @@ def grpc_flood(address, token, folder, on, stop):
         time.sleep(0.001)
 
 
+START = 'POST', '/v1/instances', json.dumps({'definitionId': 'p', 'variables': {}})
+LIST = 'GET', '/v1/instances?pageSize=20', None
+
+
 class Quiet:
-    """The other tenant: starts, one after the other on one connection."""
+    """The other tenant: one request after the other on one connection."""
 
     def __init__(self, server, token):
         self.connection, self.token = http.client.HTTPConnection(server.http, timeout=60), token
-        self.body = json.dumps({'definitionId': 'p', 'variables': {}})
 
-    def latencies(self, count):
+    def latencies(self, count, request=START):
         out = []
         for _ in range(count):
             began = time.monotonic()
-            self.connection.request('POST', '/v1/instances', self.body,
-                                    {'Authorization': 'Bearer ' + self.token, 'Content-Type': 'application/json'})
+            self.connection.request(*request, {'Authorization': 'Bearer ' + self.token, 'Content-Type': 'application/json'})
             reply = self.connection.getresponse()
             reply.read()
-            check(f'a start of the quiet tenant is accepted ({reply.status})', reply.status in (200, 201, 202))
+            check(f'a request of the quiet tenant is accepted ({reply.status})', reply.status in (200, 201, 202))
             out.append((time.monotonic() - began) * 1000)
         return out
 
@@ -136,7 +138,7 @@ def tenants(folder, *flags, **more):
     return server, Tokens(key)
 
 
-def beside(name, request, connections, pipelined, prepare=None, by_grpc=False):
+def beside(name, request, connections, pipelined, prepare=None, by_grpc=False, quietly=START):
     """The median latency of the quiet tenant beside a flood is at most so many times its median without one."""
     with tempfile.TemporaryDirectory() as folder:
         server, token = tenants(folder)
@@ -159,10 +161,10 @@ def beside(name, request, connections, pipelined, prepare=None, by_grpc=False):
             client.latencies(50)  # connections, caches
             calm, busy = [], []
             for _ in range(ROUNDS):
-                calm += client.latencies(REQUESTS)
+                calm += client.latencies(REQUESTS, quietly)
                 on.set()
                 time.sleep(0.4)
-                busy += client.latencies(REQUESTS)
+                busy += client.latencies(REQUESTS, quietly)
                 on.clear()
                 time.sleep(0.4)
             check('the flood lasted as long as the measurement', process.is_alive())
@@ -176,6 +178,11 @@ def beside(name, request, connections, pipelined, prepare=None, by_grpc=False):
 
 def a_flood_of_starts():
     beside('a flood of starts', lambda token: request_bytes('POST', '/v1/instances', token, {'definitionId': 'p', 'variables': {'x': 'y' * 200}}), 8, 64)
+
+
+def lists_beside_a_flood_of_starts():
+    beside('a flood of starts, beside lists', lambda token: request_bytes(
+        'POST', '/v1/instances', token, {'definitionId': 'p', 'variables': {'x': 'y' * 200}}), 8, 64, quietly=LIST)
 
 
 def a_flood_of_starts_on_many_connections():
@@ -219,7 +226,7 @@ def a_flood_without_a_token():
 
 def main():
     live.need_grpc()
-    live.run_parts([a_flood_of_starts, a_flood_of_starts_on_many_connections, a_flood_of_reads, a_flood_of_heavy_turns,
+    live.run_parts([a_flood_of_starts, lists_beside_a_flood_of_starts, a_flood_of_starts_on_many_connections, a_flood_of_reads, a_flood_of_heavy_turns,
                     a_flood_of_large_bodies, a_flood_by_grpc, a_flood_of_searches, a_flood_without_a_token])
     return live.report()
 

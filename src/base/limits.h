@@ -49,6 +49,10 @@ inline constexpr int64_t kIdempotencySeconds = 24 * 3600;
 // Size of an Idempotency-Key. A longer key is refused with `invalid`.
 inline constexpr size_t kIdempotencyKeyBytes = 255;
 
+// Size of the answer of a program to an effect of another shard: it is kept until the other shard
+// has settled the effect. A larger answer becomes a refusal.
+inline constexpr size_t kReceiptBytes = 64 * 1024;
+
 // Limits of the HTTP server.
 
 // Size of a request's head (request line and headers). Bearer tokens with many roles are the

@@ -31,7 +31,17 @@ void use_short_time_slices() {
   (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-// On Linux, PRIO_PROCESS with id 0 means the calling thread, not its process.
-void lower_thread_priority() { (void)::setpriority(PRIO_PROCESS, 0, 10); }
+// Sets the priority of the calling thread so many steps below that of the process, which may have
+// been started with a low one. On Linux, PRIO_PROCESS with id 0 means the calling thread; the id of
+// the process means its first thread.
+static void set_steps_below(int steps) {
+  const int of_process = ::getpriority(PRIO_PROCESS, static_cast<id_t>(getpid()));
+  (void)::setpriority(PRIO_PROCESS, 0, of_process + steps);
+}
+
+// Five steps are a third of the processor time while others want it, and no more starving than
+// that.
+void step_aside() { set_steps_below(5); }
+void lower_thread_priority() { set_steps_below(10); }
 
 }  // namespace pawl

@@ -21,7 +21,44 @@ namespace fs = std::filesystem;
 
 static constexpr Flag kData{"data", v::path("DIR"), "the data folder (default ./data)"};
 
+static constexpr Flag kShard{"shard", v::number("N"),
+                             "the shard, from 0; needed when the folder has several"};
+
 static std::string data_of(const Args& args) { return args.get("data", "./data"); }
+
+// The one shard that a command works on.
+static Result<uint32_t> shard_in(const Args& args) {
+  TRY(uint32_t shards, check_data_folder(data_of(args)));
+  if (shards > 1 && !args.has("shard"))
+    return fail(Code::invalid, kBadUsage,
+                fmt::format("{} has {} shards: name one with --shard, 0 to {}", data_of(args),
+                            shards, shards - 1));
+  const int64_t shard = args.number("shard", 0);
+  if (shard < 0 || shard >= shards)
+    return fail(Code::not_found, "NO_SHARD",
+                fmt::format("{} has no shard {}: its shards are 0 to {}", data_of(args), shard,
+                            shards - 1));
+  return static_cast<uint32_t>(shard);
+}
+static Result<std::string> folder_of(const Args& args) {
+  TRY(uint32_t shard, shard_in(args));
+  TRY(uint32_t shards, check_data_folder(data_of(args)));
+  return shard_folder(data_of(args), shards, shard);
+}
+static Result<std::unique_ptr<Journal>> journal_of(const Args& args) {
+  TRY(uint32_t shard, shard_in(args));
+  return open_data_journal(data_of(args), shard);
+}
+
+// The journals of all shards of a folder.
+static Result<std::vector<std::unique_ptr<Journal>>> all_journals(const std::string& data) {
+  TRY(uint32_t shards, check_data_folder(data));
+  std::vector<std::unique_ptr<Journal>> out(shards);
+  for (uint32_t shard = 0; shard < shards; ++shard) {
+    TRY(out[shard], open_data_journal(data, shard));
+  }
+  return out;
+}
 
 // Bytes as readable text: a zero byte, which separates the parts of a cell's key, becomes a slash;
 // other bytes are escaped; long values are cut.
@@ -98,9 +135,10 @@ static void print_line(const Args& args, const Frame& f) {
 }
 
 static Result<int> journal_ls(const Args& args) {
-  TRY(auto journal, open_data_journal(data_of(args)));
+  TRY(std::string folder, folder_of(args));
+  TRY(auto journal, journal_of(args));
   json::Array losses;
-  for (const std::string& mark : read_loss_marks(journal_folder(data_of(args))))
+  for (const std::string& mark : read_loss_marks(journal_folder(folder)))
     losses.emplace_back(mark);
   json::Value v = json::object({{"first", json::Value(static_cast<uint64_t>(journal->first()))},
                                 {"last", json::Value(static_cast<uint64_t>(journal->last()))},
@@ -122,7 +160,7 @@ static Result<int> journal_show(const Args& args) {
   if (args.words.empty())
     return fail(Code::invalid, kBadUsage, "name a frame: pawl journal show SEQ");
   TRY(Seq seq, seq_of(args.words[0]));
-  TRY(auto journal, open_data_journal(data_of(args)));
+  TRY(auto journal, journal_of(args));
   TRY(Bytes entry, journal->get(seq));
   TRY(Frame frame, frame_of(seq, entry));
   json::Value v = frame_json(frame, true);
@@ -132,7 +170,7 @@ static Result<int> journal_show(const Args& args) {
 
 static Result<int> journal_tail(const Args& args) {
   const Seq count = static_cast<Seq>(args.number("limit", 20));
-  TRY(auto journal, open_data_journal(data_of(args)));
+  TRY(auto journal, journal_of(args));
   // Retention may have removed the first frames, so reading starts at first() at the earliest.
   Seq from = journal->last() > count ? journal->last() - count + 1 : 1;
   TRY_OK(journal->read(std::max(from, journal->first()),
@@ -151,17 +189,16 @@ static std::string loss_mark(std::string_view command, std::string_view kept) {
 }
 
 static Result<int> journal_accept_loss(const Args& args) {
-  const std::string data = data_of(args);
   if (!args.has("yes"))
     return fail(Code::invalid, kBadUsage,
                 "this gives up the frames that the journal has lost, acknowledged or not: confirm "
                 "with --yes if no backup can help");
-  TRY_OK(check_data_folder(data));
+  TRY(std::string folder, folder_of(args));
   FileJournalOptions options;
-  options.folder = journal_folder(data);
+  options.folder = journal_folder(folder);
   TRY(Seq last, accept_loss(options, loss_mark("journal accept-loss", "the last valid frame")));
   std::error_code ec;
-  fs::remove_all(rows_folder(data), ec);
+  fs::remove_all(rows_folder(folder), ec);
   show(args, json::object({{"last", json::Value(static_cast<uint64_t>(last))}}), [&] {
     fmt::print(
         "the journal ends at frame {}; rows will be rebuilt, and {} keeps a mark of the loss\n",
@@ -179,12 +216,13 @@ static Result<int> journal_cut(const Args& args) {
                 fmt::format("this drops every frame after {} for good, acknowledged or not: "
                             "confirm with --yes if no backup can help",
                             at));
+  TRY(std::string folder, folder_of(args));
   FileJournalOptions options;
-  options.folder = journal_folder(data_of(args));
+  options.folder = journal_folder(folder);
   TRY_OK(cut_journal(options, at, loss_mark("journal cut", fmt::format("frame {}", at))));
   std::error_code ec;
   // The rows may hold the results of frames that are gone now. The next start rebuilds them.
-  fs::remove_all(rows_folder(data_of(args)), ec);
+  fs::remove_all(rows_folder(folder), ec);
   show(args, json::object({{"last", json::Value(static_cast<uint64_t>(at))}}),
        [&] { fmt::print("the journal ends at frame {} now; rows will be rebuilt\n", at); });
   return kDone;
@@ -212,18 +250,42 @@ static Result<int> verify_online(const Args& args) {
   return whole ? kDone : kFailed;
 }
 
-static Result<int> run_verify(const Args& args) {
-  if (args.has("online")) return verify_online(args);
-  TRY(auto journal, open_data_journal(data_of(args)));
-  TRY(std::optional<Manifest> manifest, read_manifest(data_of(args)));
+// Verification replays into memory and touches neither the rows of the folder nor its journal.
+static Result<Verified> verify_shard(const std::string& data, uint32_t shard, uint32_t shards,
+                                     const assembly::Programs& programs, ProgressLine& line) {
+  TRY(auto journal, open_data_journal(data, shard));
+  TRY(std::optional<Manifest> manifest, read_manifest(shard_folder(data, shards, shard)));
   if (manifest) TRY_OK(check_manifest(*journal, *manifest));
+  MemoryRows scratch;
+  return verify(*journal, scratch, programs.all(),
+                [&](Seq done, Seq total) { line.update(done, total); });
+}
+
+// The sums of all shards, up to the first difference.
+static Result<Verified> verify_shards(const std::string& data) {
+  TRY(uint32_t shards, check_data_folder(data));
   TRY(assembly::ProgramSettings settings, assembly::program_settings());
   assembly::Programs programs(settings);
   ProgressLine line("verifying");
-  // Verification replays into memory and touches neither the rows of the folder nor its journal.
-  MemoryRows scratch;
-  auto verified = verify(*journal, scratch, programs.all(),
-                         [&](Seq done, Seq total) { line.update(done, total); });
+  Verified sum;
+  for (uint32_t shard = 0; shard < shards && sum.difference.empty(); ++shard) {
+    auto one = verify_shard(data, shard, shards, programs, line);
+    if (!one && shards > 1) one.error().message += fmt::format(" (shard {})", shard);
+    if (!one) return one;
+    sum.frames += one->frames;
+    sum.rerun += one->rerun;
+    for (auto& [name, n] : one->by_program)
+      sum.by_program[name] += n;
+    sum.difference = one->difference;
+    if (!sum.difference.empty() && shards > 1)
+      sum.difference = fmt::format("shard {}: {}", shard, sum.difference);
+  }
+  return sum;
+}
+
+static Result<int> run_verify(const Args& args) {
+  if (args.has("online")) return verify_online(args);
+  auto verified = verify_shards(data_of(args));
   if (!verified) return fail(std::move(verified.error()));
   json::Object by;
   for (auto& [name, n] : verified->by_program)
@@ -264,13 +326,15 @@ static Result<void> want_new(const std::string& folder) {
 
 // Backup and restore are the same copy in opposite directions; `done` begins the line that is
 // printed.
-static Result<int> copy(const Args& args, const Journal& from, const std::string& to,
-                        std::string_view done) {
+static Result<int> copy(const Args& args, const std::vector<std::unique_ptr<Journal>>& journals,
+                        const std::string& to, std::string_view done) {
   ProgressLine line("copying");
-  TRY(Manifest copied, copy_journal(from, to, [&](Seq n, Seq total) { line.update(n, total); }));
-  json::Value v = json::object({{"folder", to},
-                                {"last", json::Value(static_cast<uint64_t>(copied.last))},
-                                {"bytes", json::Value(copied.bytes)}});
+  std::vector<const Journal*> from;
+  for (const auto& journal : journals)
+    from.push_back(journal.get());
+  TRY(Copied copied, copy_journals(from, to, [&](Seq n, Seq total) { line.update(n, total); }));
+  json::Value v = json::object(
+      {{"folder", to}, {"last", json::Value(copied.last)}, {"bytes", json::Value(copied.bytes)}});
   show(args, v, [&] {
     fmt::print("{} {}: frames up to {}, {} bytes\n", done, to, copied.last, copied.bytes);
   });
@@ -279,44 +343,57 @@ static Result<int> copy(const Args& args, const Journal& from, const std::string
 
 static Result<int> run_backup(const Args& args) {
   TRY_OK(want_new(args.get("to")));
-  TRY(auto journal, open_data_journal(data_of(args)));
-  return copy(args, *journal, args.get("to"), "backed up to");
+  TRY(auto journals, all_journals(data_of(args)));
+  return copy(args, journals, args.get("to"), "backed up to");
 }
 
 static Result<int> run_restore(const Args& args) {
   if (!args.has("from")) return fail(Code::invalid, kBadUsage, "name the backup with --from DIR");
   const std::string from = args.get("from");
   TRY_OK(want_new(data_of(args)));
-  TRY_OK(check_data_folder(from));
-  TRY(std::optional<Manifest> manifest, read_manifest(from));
-  if (!manifest && !args.has("without-manifest"))
-    return fail(Code::corrupt, "BACKUP_INCOMPLETE",
-                fmt::format("{} has no MANIFEST, so the backup was not finished: use another one. "
-                            "A backup of an older pawl never had one: restore it "
-                            "with --without-manifest",
-                            from));
-  TRY(auto journal, open_data_journal(from));
-  if (manifest) TRY_OK(check_manifest(*journal, *manifest));
-  return copy(args, *journal, data_of(args), "restored into");
+  TRY(uint32_t shards, check_data_folder(from));
+  TRY(auto journals, all_journals(from));
+  for (uint32_t shard = 0; shard < shards; ++shard) {
+    const std::string folder = shard_folder(from, shards, shard);
+    TRY(std::optional<Manifest> manifest, read_manifest(folder));
+    if (!manifest && !args.has("without-manifest"))
+      return fail(
+          Code::corrupt, "BACKUP_INCOMPLETE",
+          fmt::format("{} has no MANIFEST, so the backup was not finished: use another one. "
+                      "A backup of an older pawl never had one: restore it "
+                      "with --without-manifest",
+                      folder));
+    if (manifest) TRY_OK(check_manifest(*journals[shard], *manifest));
+  }
+  return copy(args, journals, data_of(args), "restored into");
 }
 
 // The rows are brought up to the last frame first. The folder is named by that frame, so a second
 // checkpoint of the same frame is the first one.
-static Result<int> run_checkpoint(const Args& args) {
-  TRY(assembly::ProgramSettings settings, assembly::program_settings());
-  assembly::Programs programs(settings);
-  TRY(Stores opened, open_data(data_of(args)));
+static Result<void> checkpoint_shard(const Args& args, const std::string& of,
+                                     std::span<const Program* const> programs) {
+  TRY(Stores opened, open_shard_data(of));
   ProgressLine line("replaying");
-  TRY(Replayed replayed, replay(*opened.journal, *opened.rows, programs.all(),
+  TRY(Replayed replayed, replay(*opened.journal, *opened.rows, programs,
                                 [&](Seq n, Seq total) { line.update(n, total); }));
-  std::string folder = fmt::format("{}/checkpoints/{:020}", data_of(args), replayed.last);
+  std::string folder = fmt::format("{}/checkpoints/{:020}", of, replayed.last);
   std::error_code ec;
-  fs::create_directories(data_of(args) + "/checkpoints", ec);
+  fs::create_directories(of + "/checkpoints", ec);
   if (!fs::exists(folder, ec)) TRY_OK(opened.rows->checkpoint(folder));
   show(args,
        json::object(
            {{"folder", folder}, {"seq", json::Value(static_cast<uint64_t>(replayed.last))}}),
        [&] { fmt::print("checkpoint of frame {} in {}\n", replayed.last, folder); });
+  return {};
+}
+
+// One for each shard.
+static Result<int> run_checkpoint(const Args& args) {
+  TRY(uint32_t shards, prepare_data(data_of(args), 0));
+  TRY(assembly::ProgramSettings settings, assembly::program_settings());
+  assembly::Programs programs(settings);
+  for (uint32_t shard = 0; shard < shards; ++shard)
+    TRY_OK(checkpoint_shard(args, shard_folder(data_of(args), shards, shard), programs.all()));
   return kDone;
 }
 
@@ -324,29 +401,30 @@ static constexpr Command kDataCommands[] = {
     {"journal ls",
      "",
      "print the first and last frame of the journal and its size",
-     {kData},
+     {kData, kShard},
      journal_ls},
     {"journal show",
      "SEQ",
      "print one frame with its inputs, writes and notes",
-     {kData},
+     {kData, kShard},
      journal_show},
     {"journal tail",
      "",
      "print the newest frames, one a line",
-     {kData, {"limit", v::number("N"), "how many (default 20)"}},
+     {kData, kShard, {"limit", v::number("N"), "how many (default 20)"}},
      journal_tail},
     {"journal cut",
      "",
      "drop every frame after SEQ: the last resort for a damaged journal",
      {kData,
+      kShard,
       {"at", v::number("SEQ"), "the last frame to keep"},
       {"yes", v::none(), "confirm that acknowledged changes are lost"}},
      journal_cut},
     {"journal accept-loss",
      "",
      "keep what is left of a journal that lost its end, and mark the loss",
-     {kData, {"yes", v::none(), "confirm that acknowledged changes are lost"}},
+     {kData, kShard, {"yes", v::none(), "confirm that acknowledged changes are lost"}},
      journal_accept_loss},
     {"verify",
      "",

@@ -65,22 +65,13 @@ Result<void> write_manifest(const std::string& data, const Manifest& manifest) {
   return replace_file(disk, data, kManifestFile, json::print(v) + "\n");
 }
 
-}  // namespace
-
-Result<Manifest> copy_journal(const Journal& from, const std::string& data,
+// The journal may grow meanwhile when a running server backs itself up: the copy ends at `last`.
+Result<Manifest> copy_journal(const Journal& from, Seq last, const std::string& data,
                               const Progress& progress) {
-  if (from.first() > 1)
-    return fail(Code::unsupported, "TRIMMED",
-                "the beginning of the journal was removed by retention: back up its checkpoint "
-                "together with the folder instead");
-  TRY_OK(write_format(data));
   FileJournalOptions options;
   options.folder = journal_folder(data);
   TRY(auto to, FileJournal::open(options));
   Copy copy(*to);
-  // The journal may grow meanwhile when a running server backs itself up: the copy ends at this
-  // entry.
-  const Seq last = from.last();
   TRY_OK(from.read(1, [&](Seq seq, BytesView entry) -> Result<bool> {
     if (seq > last) return false;
     TRY_OK(copy.add(seq, entry));
@@ -93,8 +84,33 @@ Result<Manifest> copy_journal(const Journal& from, const std::string& data,
   return copy.manifest();
 }
 
-Result<std::optional<Manifest>> read_manifest(const std::string& data) {
-  const std::string path = data + "/" + kManifestFile;
+}  // namespace
+
+Result<Copied> copy_journals(const std::vector<const Journal*>& from, const std::string& data,
+                             const Progress& progress) {
+  const auto shards = static_cast<uint32_t>(from.size());
+  for (const Journal* journal : from)
+    if (journal->first() > 1)
+      return fail(Code::unsupported, "TRIMMED",
+                  "the beginning of the journal was removed by retention: back up its checkpoint "
+                  "together with the folder instead");
+  // All ends are read at once, so that the copies are of about the same moment.
+  std::vector<Seq> last;
+  for (const Journal* journal : from)
+    last.push_back(journal->last());
+  TRY_OK(write_format(data, shards));
+  Copied out;
+  for (uint32_t shard = 0; shard < shards; ++shard) {
+    TRY(Manifest copied,
+        copy_journal(*from[shard], last[shard], shard_folder(data, shards, shard), progress));
+    out.last += copied.last;
+    out.bytes += copied.bytes;
+  }
+  return out;
+}
+
+Result<std::optional<Manifest>> read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestFile;
   std::ifstream in(path);
   if (!in) return std::optional<Manifest>();
   auto damaged = [&] {

@@ -15,16 +15,22 @@ struct GrpcFaces::All {
   std::unique_ptr<worlds::GrpcExecutors> worlds;
 };
 
-GrpcFaces::GrpcFaces(assembly::Faces& faces, const server::CallGate& gate)
+GrpcFaces::GrpcFaces(assembly::Homes& homes, const server::CallGate& gate)
     : all_(std::make_unique<All>()) {
   wire::Admit admit = [&gate](const wire::Call& call) { return gate.admit(call); };
-  auto long_reads = [&faces](std::string_view tenant, BackgroundPool::Task task) {
-    return faces.add_long_read(tenant, std::move(task));
+  auto long_reads = [&homes](std::string_view tenant, BackgroundPool::Task task) {
+    return homes.add_long_read(tenant, std::move(task));
   };
   all_->processes =
-      std::make_unique<processes::GrpcServices>(faces.processes().service(), admit, long_reads);
-  all_->entities = entities::make_grpc_service(faces.entities(), admit);
-  all_->worlds = std::make_unique<worlds::GrpcExecutors>(faces.worlds().service(), admit);
+      std::make_unique<processes::GrpcServices>(homes.processes().service(), admit, long_reads);
+  all_->entities = entities::make_grpc_service(
+      [&homes](std::string_view tenant) -> entities::Face& { return homes.entities(tenant); },
+      admit);
+  all_->worlds = std::make_unique<worlds::GrpcExecutors>(
+      [&homes](std::string_view tenant) -> worlds::Service& {
+        return homes.worlds(tenant).service();
+      },
+      admit);
 }
 
 GrpcFaces::~GrpcFaces() = default;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "assembly/faces.h"
+#include "assembly/homes.h"
 #include "server/auth/call_gate.h"
 
 namespace grpc {
@@ -16,7 +16,7 @@ namespace pawl::cli {
 class GrpcFaces {
  public:
   // Both must outlive this object.
-  GrpcFaces(assembly::Faces& faces, const server::CallGate& gate);
+  GrpcFaces(assembly::Homes& homes, const server::CallGate& gate);
   ~GrpcFaces();
   std::vector<grpc::Service*> services();
 

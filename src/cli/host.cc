@@ -34,7 +34,7 @@ void Host::start_housekeeping() {
   constexpr Time kInterval = 600 * kSecond;
   // The loop calls at once; the first work is due an interval later.
   housekeeping_ = background_.loop("housekeeping", [this, due = false]() mutable {
-    if (std::exchange(due, true)) shard_->forget_old_answers();
+    if (std::exchange(due, true)) shards_->forget_old_answers();
     return background_.steady_now() + kInterval;
   });
   stream_loop_ = background_.loop("streams", [this] {
@@ -42,7 +42,7 @@ void Host::start_housekeeping() {
     grpc_->tend();
     return background_.steady_now() + kSecond;
   });
-  if (!authenticator_->tenants().limits().bytes || !row_sizes_) return;
+  if (!authenticator_->tenants().limits().bytes) return;
   constexpr Time kMeasure = 5 * kSecond;
   measure_loop_ = background_.loop("tenant sizes", [this] {
     measure_tenants();
@@ -58,7 +58,8 @@ void Host::measure_tenants() {
       const Bytes first = layout::cell_row(prefix({program->name(), tenant->tenant}));
       Bytes limit = first;
       ++limit.back();  // a prefix ends with a zero
-      bytes += row_sizes_->approximate_bytes(first, limit);
+      for (const RowSizes* rows : row_sizes_)
+        if (rows) bytes += rows->approximate_bytes(first, limit);
     }
     tenant->set_stored(bytes);
   }
@@ -167,8 +168,11 @@ size_t Host::memory_budget_of(const server::Config& config) {
   return std::max(given, kLeast);
 }
 
+// With many shards each has at least this much for its cells.
+static constexpr size_t kLeastCellCache = 1u << 20;
+
 // The hooks by which the shard reports its turns, its commits and its failure.
-ShardOptions Host::shard_options() {
+ShardOptions Host::shard_options(uint32_t shard, uint32_t shards) {
   auto& commit_seconds = metrics_.histogram("pawl_commit_seconds");
   auto& frames = metrics_.counter("pawl_frames_total");
   auto& group_turns = metrics_.counter("pawl_group_turns_total");
@@ -178,10 +182,11 @@ ShardOptions Host::shard_options() {
   auto& turns = metrics_.counter("pawl_turns_total");
   auto& turn_seconds = metrics_.histogram("pawl_turn_seconds");
   ShardOptions options;
-  options.scheduler = &background_;
+  options.scheduler = &scheduler();
   options.cache_bytes = mebibytes("cell-cache");
   if (options.cache_bytes == 0)
     options.cache_bytes = std::min(memory_.bytes() / 2, size_t{512} << 20);
+  options.cache_bytes = std::max(options.cache_bytes / shards, kLeastCellCache);
   options.tenant_queued_inputs = static_cast<size_t>(config_.number("tenant-max-queued-inputs"));
   options.tenant_open_turns = static_cast<size_t>(config_.number("tenant-max-open-turns"));
   options.family_cells = static_cast<size_t>(config_.number("workflow-cells"));
@@ -198,7 +203,7 @@ ShardOptions Host::shard_options() {
     group_turns.add(t.frames);
     groups.add();
   };
-  options.quarantine_folder = config_.text("data");
+  options.quarantine_folder = shard_folder(config_.text("data"), shards, shard);
   options.stopped = [this](const Error& why) {
     failed_ = true;
     log(Level::error, why.message, {{"code", why.reason}});
@@ -210,8 +215,8 @@ ShardOptions Host::shard_options() {
   return options;
 }
 
-void Host::report_quarantine() const {
-  const Quarantine& quarantine = shard_->quarantine();
+void Host::report_quarantine(const Shard& shard) {
+  const Quarantine& quarantine = shard.quarantine();
   if (!quarantine.in_doubt().empty())
     log(Level::warn, "the server ended while it settled an effect",
         {{"effect", quarantine.in_doubt()}});
@@ -222,17 +227,49 @@ void Host::report_quarantine() const {
         {{"effect", parked.effect_id}, {"since", rfc3339(parked.since)}});
 }
 
-Result<void> Host::open_shard() {
-  TRY(Stores opened, open_data(config_.text("data"), {}, {.cache_bytes = mebibytes("rows-cache")}));
+// Several shards are opened at the same time.
+Result<Shards::Opened> Host::open_shard(uint32_t shard, ShardOptions options,
+                                        const std::shared_ptr<RowsMemory>& memory) {
+  // Everything of the shard is in one folder.
+  TRY(Stores opened, open_shard_data(options.quarantine_folder, {},
+                                     {.cache_bytes = mebibytes("rows-cache"), .memory = memory}));
   for (const auto& note : opened.notes)
     log(Level::warn, note);
-  row_sizes_ = dynamic_cast<const RowSizes*>(opened.rows.get());
-  TRY(shard_, Shard::open(std::move(opened.journal), std::move(opened.rows), programs_.list(),
-                          shard_options()));
-  const auto& replayed = shard_->replayed();
+  const Rows* rows = opened.rows.get();
+  row_sizes_[shard] = dynamic_cast<const RowSizes*>(rows);
+  TRY(auto out, Shard::open(std::move(opened.journal), std::move(opened.rows), programs_.list(),
+                            std::move(options)));
+  const auto& replayed = out->replayed();
   if (replayed.frames)
     log(Level::info, "replayed", {{"frames", replayed.frames}, {"rebuilt", replayed.rebuilt}});
-  report_quarantine();
+  report_quarantine(*out);
+  return Shards::Opened{std::move(out), rows};
+}
+
+// The threads of the pool also wait for the disk, so there are more of them than processors.
+static size_t pooled_threads(const Scheduler& scheduler) { return 4 + 2 * scheduler.processors(); }
+
+Result<void> Host::open_shards() {
+  const int64_t wanted = config_.number("shards");
+  if (wanted > kMaxShards)
+    return fail(Code::invalid, kBadUsage,
+                fmt::format("--shards {}: a store has 1 to {} shards", wanted, kMaxShards));
+  std::vector<std::string> notes;
+  TRY(uint32_t shards, prepare_data(config_.text("data"), static_cast<uint32_t>(wanted), &notes));
+  for (const auto& note : notes)
+    log(Level::warn, note);
+  std::shared_ptr<RowsMemory> memory;
+  if (shards > 1) {
+    if (!pooled_) pooled_ = std::make_unique<PooledLoops>(pooled_threads(background_));
+    memory = make_rows_memory(mebibytes("rows-cache"), shards);
+  }
+  row_sizes_.assign(shards, nullptr);
+  std::vector<ShardOptions> options;
+  for (uint32_t shard = 0; shard < shards; ++shard)
+    options.push_back(shard_options(shard, shards));
+  TRY(shards_, Shards::open(scheduler(), shards, [&](uint32_t shard) {
+        return open_shard(shard, std::move(options[shard]), memory);
+      }));
   return {};
 }
 
@@ -241,9 +278,9 @@ Result<void> Host::open() {
   TRY_OK(check_exposure());
   TRY_OK(follow_issuer());
   auto opened = open_parts();
-  const bool damaged = opened
-                           ? !shard_->rows_intact()
-                           : opened.error().is(kRowsCorrupt) || (shard_ && !shard_->rows_intact());
+  const bool damaged =
+      opened ? !shards_->rows_intact()
+             : opened.error().is(kRowsCorrupt) || (shards_ && !shards_->rows_intact());
   if (!damaged) return opened;
   // The damage is marked, so opening once more deletes the rows and rebuilds them.
   log(Level::warn, "the rows are damaged; they are rebuilt from the journal now");
@@ -253,27 +290,30 @@ Result<void> Host::open() {
 
 // The reverse of open_parts(), as far as that came.
 void Host::close_parts() {
-  scrubber_.reset();
+  scrubbers_.clear();
   if (workers_) workers_->stop();
-  if (faces_) faces_->stop();
-  if (clock_) clock_->stop();
-  if (shard_) shard_->stop();
+  if (homes_) homes_->stop();
+  for (const auto& clock : clocks_)
+    clock->stop();
+  if (shards_) shards_->stop();
   grpc_faces_.reset();
-  faces_.reset();
+  homes_.reset();
   outgoing_.reset();
   workers_.reset();
-  clock_.reset();
-  shard_.reset();
+  clocks_.clear();
+  all_shards_.reset();
+  shards_.reset();
 }
 
 Result<void> Host::open_parts() {
-  TRY_OK(open_shard());
-  clock_ = std::make_unique<Clock>(*shard_, background_);
+  TRY_OK(open_shards());
+  if (shards_->size() > 1) all_shards_ = std::make_unique<AllShards>(*shards_);
+  KernelAccess& kernel = all_shards_ ? static_cast<KernelAccess&>(*all_shards_) : (*shards_)[0];
   ChargeFor charge = [this](MemoryUse use, const std::string& tenant) {
     return MemoryCharge(&memory_, use, authenticator_->tenants().use(tenant)->account);
   };
   workers_ = std::make_unique<Workers>(
-      *shard_, background_, processes::created_at,
+      kernel, background_, processes::created_at,
       WorkerLimits{.tenant_leases = static_cast<size_t>(config_.number("tenant-max-jobs")),
                    .charge = charge});
   gate_ = std::make_unique<server::CallGate>(
@@ -281,16 +321,22 @@ Result<void> Host::open_parts() {
       &grpc_connections_);
   outgoing_ = std::make_unique<worlds::Outgoing>(
       static_cast<int>(std::max<Time>(1, config_.duration("worlds-http-timeout") / kSecond)));
-  faces_ = std::make_unique<assembly::Faces>(assembly::FacesOver{
-      config_, programs_, *shard_, *workers_, *authenticator_, *outgoing_, charge});
-  grpc_faces_ = std::make_unique<GrpcFaces>(*faces_, *gate_);
-  shard_->connect(To::clock, *clock_);
-  shard_->connect(To::worker, *workers_);
-  TRY_OK(shard_->start());
-  clock_->start();
+  homes_ = std::make_unique<assembly::Homes>(
+      assembly::HomesOver{config_, programs_, *shards_, all_shards_.get(), *workers_,
+                          *authenticator_, *outgoing_, charge});
+  grpc_faces_ = std::make_unique<GrpcFaces>(*homes_, *gate_);
+  for (const auto& shard : *shards_) {
+    clocks_.push_back(std::make_unique<Clock>(*shard, scheduler()));
+    shard->connect(To::clock, *clocks_.back());
+    shard->connect(To::worker, *workers_);
+  }
+  TRY_OK(shards_->start());
+  for (const auto& clock : clocks_)
+    clock->start();
   workers_->start();
-  scrubber_ = std::make_unique<Scrubber>(shard_->journal(), background_, ScrubOptions{});
-  return faces_->start();
+  for (const auto& shard : *shards_)
+    scrubbers_.push_back(std::make_unique<Scrubber>(shard->journal(), scheduler(), ScrubOptions{}));
+  return homes_->start();
 }
 
 server::BrowserRules Host::browser_rules() const {
@@ -305,7 +351,7 @@ server::BrowserRules Host::browser_rules() const {
 }
 
 Result<void> Host::listen_http() {
-  faces_->add_routes(router_);
+  TRY_OK(homes_->add_routes(router_));
   router_.add(general_routes(), wire::Dialect{"/", plain_refusal, {}, kPlainErrors});
   server::FrontOptions front{.log_requests = config_.boolean("log-requests"),
                              .browsers = browser_rules(),
@@ -386,40 +432,14 @@ Result<void> Host::listen() {
   return {};
 }
 
-void Host::measure() {
-  metrics_.gauge_from("pawl_queued_inputs",
-                      [this] { return static_cast<int64_t>(shard_->stats().queued); });
-  metrics_.gauge_from("pawl_open_turns",
-                      [this] { return static_cast<int64_t>(shard_->stats().open_turns); });
-  metrics_.gauge_from("pawl_workflow_cells",
-                      [this] { return static_cast<int64_t>(shard_->stats().family_cells); });
-  metrics_.gauge_from("pawl_packed_cells",
-                      [this] { return static_cast<int64_t>(shard_->stats().packed_cells); });
-  metrics_.gauge_from("pawl_journal_seq",
-                      [this] { return static_cast<int64_t>(shard_->durable()); });
-  metrics_.gauge_from("pawl_journal_findings", [this] {
-    return scrubber_ ? static_cast<int64_t>(scrubber_->status().findings.size()) : 0;
-  });
-  metrics_.gauge_from("pawl_clock_behind_seconds",
-                      [this] { return static_cast<int64_t>(shard_->clock_behind() / kSecond); });
-  auto jobs = [this](size_t WorkQueue::Depth::*of) {
-    int64_t sum = 0;
-    for (const auto& depth : workers_->depths())
-      sum += static_cast<int64_t>(depth.*of);
-    return sum;
-  };
-  metrics_.gauge_from("pawl_ready_jobs", [jobs] { return jobs(&WorkQueue::Depth::offered); });
-  metrics_.gauge_from("pawl_leased_jobs", [jobs] { return jobs(&WorkQueue::Depth::leased); });
-  metrics_.gauge_from("pawl_open_effects", [this, jobs] {
-    return static_cast<int64_t>(clock_->waiting()) + jobs(&WorkQueue::Depth::offered) +
-           jobs(&WorkQueue::Depth::leased);
-  });
-  metrics_.gauges_from("pawl_limited_jobs", [this] { return faces_->limited_jobs(); });
-  metrics_.gauge_from("pawl_timers", [this] { return static_cast<int64_t>(clock_->waiting()); });
-  metrics_.gauge_from("pawl_http_connections",
-                      [this] { return http_ ? static_cast<int64_t>(http_->connections()) : 0; });
-  metrics_.gauge_from("pawl_quarantined_effects",
-                      [this] { return static_cast<int64_t>(shard_->quarantine().size()); });
+int64_t Host::timers() const {
+  int64_t sum = 0;
+  for (const auto& clock : clocks_)
+    sum += static_cast<int64_t>(clock->waiting());
+  return sum;
+}
+
+void Host::measure_limits() {
   for (const MemoryUseRow& row : memory_uses()) {
     const std::vector<std::string> purpose{std::string(row.name)};
     metrics_.gauge_from(
@@ -437,10 +457,51 @@ void Host::measure() {
                           {std::string(row.code)});
   const auto refused = [this](const char* code, uint64_t ShardStats::*of) {
     metrics_.counter_from("pawl_limit_refusals_total",
-                          [this, of] { return static_cast<int64_t>(shard_->stats().*of); }, {code});
+                          [this, of] { return static_cast<int64_t>(shards_->stats().*of); },
+                          {code});
   };
   refused("TENANT_OPEN_TURNS", &ShardStats::refused_open_turns);
   refused("TENANT_QUEUED_INPUTS", &ShardStats::refused_queued);
+}
+
+void Host::measure() {
+  metrics_.gauge_from("pawl_queued_inputs",
+                      [this] { return static_cast<int64_t>(shards_->stats().queued); });
+  metrics_.gauge_from("pawl_open_turns",
+                      [this] { return static_cast<int64_t>(shards_->stats().open_turns); });
+  metrics_.gauge_from("pawl_workflow_cells",
+                      [this] { return static_cast<int64_t>(shards_->stats().family_cells); });
+  metrics_.gauge_from("pawl_packed_cells",
+                      [this] { return static_cast<int64_t>(shards_->stats().packed_cells); });
+  metrics_.gauge_from("pawl_journal_seq",
+                      [this] { return static_cast<int64_t>(shards_->durable()); });
+  metrics_.gauge_from("pawl_journal_findings", [this] {
+    int64_t findings = 0;
+    for (const auto& scrubber : scrubbers_)
+      findings += static_cast<int64_t>(scrubber->status().findings.size());
+    return findings;
+  });
+  metrics_.gauge_from("pawl_clock_behind_seconds",
+                      [this] { return static_cast<int64_t>(shards_->clock_behind() / kSecond); });
+  auto jobs = [this](size_t WorkQueue::Depth::*of) {
+    int64_t sum = 0;
+    for (const auto& depth : workers_->depths())
+      sum += static_cast<int64_t>(depth.*of);
+    return sum;
+  };
+  metrics_.gauge_from("pawl_ready_jobs", [jobs] { return jobs(&WorkQueue::Depth::offered); });
+  metrics_.gauge_from("pawl_leased_jobs", [jobs] { return jobs(&WorkQueue::Depth::leased); });
+  metrics_.gauge_from("pawl_open_effects", [this, jobs] {
+    return timers() + jobs(&WorkQueue::Depth::offered) + jobs(&WorkQueue::Depth::leased);
+  });
+  metrics_.gauges_from("pawl_limited_jobs", [this] { return homes_->limited_jobs(); });
+  metrics_.gauge_from("pawl_timers", [this] { return timers(); });
+  metrics_.gauge("pawl_shards").set(shards_->size());
+  metrics_.gauge_from("pawl_http_connections",
+                      [this] { return http_ ? static_cast<int64_t>(http_->connections()) : 0; });
+  metrics_.gauge_from("pawl_quarantined_effects",
+                      [this] { return static_cast<int64_t>(shards_->quarantine().size()); });
+  measure_limits();
   metrics_.gauge("pawl_memory_budget_bytes", {"limit"}).set(static_cast<int64_t>(memory_.bytes()));
   metrics_.gauge("pawl_build_info", {PAWL_VERSION}).set(1);
   metrics_.gauge("pawl_start_time_seconds").set(system_now() / kSecond);
@@ -459,14 +520,15 @@ void Host::stop() {
   finished_backups.reset();  // waits for a running backup
   // Long polls end first: the listeners would wait for them.
   if (workers_) workers_->stop();
-  if (faces_) faces_->stop();
+  if (homes_) homes_->stop();
   if (http_) http_->stop();
   if (grpc_) grpc_->stop(2000);
-  if (faces_) faces_->end_reads();
-  if (clock_) clock_->stop();
-  if (shard_) shard_->stop();
+  if (homes_) homes_->end_reads();
+  for (const auto& clock : clocks_)
+    clock->stop();
+  if (shards_) shards_->stop();
   if (admin_) admin_->stop(1000);
-  scrubber_.reset();
+  scrubbers_.clear();
   // After the listeners: requests with unknown keys wake the loop.
   issuer_stop_.request_stop();
   issuer_loop_.reset();

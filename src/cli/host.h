@@ -10,6 +10,8 @@
 #include "cli/grpc_faces.h"
 #include "faces/worlds/outgoing.h"
 #include "runtime/background.h"
+#include "runtime/clock.h"
+#include "runtime/pooled_loops.h"
 #include "runtime/scrubber.h"
 #include "server/auth/issuer_keys.h"
 #include "server/grpc/server.h"
@@ -46,11 +48,14 @@ class Host {
   Result<void> follow_issuer();  // fetches the keys of --auth-issuer, now and later
   Result<void> open_parts();     // everything but the listeners
   void close_parts();
-  Result<void> open_shard();
-  void report_quarantine() const;
+  Result<void> open_shards();
+  Result<Shards::Opened> open_shard(uint32_t shard, ShardOptions options,
+                                    const std::shared_ptr<RowsMemory>& memory);
+  static void report_quarantine(const Shard& shard);
   json::Value quarantine_list() const;
   void release_effect(const wire::Request& request, wire::Respond respond);
-  ShardOptions shard_options();
+  ShardOptions shard_options(uint32_t shard, uint32_t shards);
+  Scheduler& scheduler() { return pooled_ ? static_cast<Scheduler&>(*pooled_) : background_; }
   size_t mebibytes(std::string_view flag) const;
   static size_t memory_budget_of(const server::Config& config);
   Result<void> listen();
@@ -60,12 +65,15 @@ class Host {
   Result<void> listen_grpc();
   Result<void> listen_admin();
   void write_serving_file();
+  int64_t timers() const;
   void measure();
+  void measure_limits();
   static wire::Route openapi_route(const std::string& document);
   std::vector<wire::Route> general_routes();
   std::vector<wire::Route> admin_routes();
   // The permissions of the admin routes, as the settings of /metrics change them.
   Result<server::RoutePermissions> admin_permissions() const;
+  std::vector<const Journal*> journals() const;
   void back_up(const wire::Request& request, wire::Respond respond);
   void scrub(wire::Respond respond);
   void run_aside(const std::shared_ptr<wire::Respond>& answer, BackgroundPool::Task task);
@@ -75,23 +83,26 @@ class Host {
   Result<void> before_poll(const Caller& caller);
 
   BackgroundThreads background_;  // first: everything below uses its loops
+  // The loops of several shards share its threads; null: there is one shard.
+  std::unique_ptr<PooledLoops> pooled_;
   server::Config config_;
   server::ConnectionShares shares_;
   MemoryBudget memory_;  // before everything that may hold a charge
   assembly::Programs programs_;
   server::Metrics metrics_;
   std::unique_ptr<server::Authenticator> authenticator_;
-  // They outlive the shard: the requests of groups that were never answered end with it.
+  // They outlive the shards: the requests of groups that were never answered end with them.
   wire::Router router_, admin_router_;
   std::unique_ptr<server::HttpFront> front_, admin_front_;
-  const RowSizes* row_sizes_ = nullptr;  // the shard's rows; null: they cannot tell
-  std::unique_ptr<Shard> shard_;
-  std::unique_ptr<Clock> clock_;
+  std::vector<const RowSizes*> row_sizes_;  // of each shard's rows; null: they cannot tell
+  std::unique_ptr<Shards> shards_;
+  std::unique_ptr<AllShards> all_shards_;       // null: there is one shard
+  std::vector<std::unique_ptr<Clock>> clocks_;  // one for each shard
   std::unique_ptr<Workers> workers_;
   server::GrpcConnections grpc_connections_;
   std::unique_ptr<server::CallGate> gate_;
   std::unique_ptr<worlds::Outgoing> outgoing_;
-  std::unique_ptr<assembly::Faces> faces_;
+  std::unique_ptr<assembly::Homes> homes_;
   std::unique_ptr<GrpcFaces> grpc_faces_;
   std::string openapi_, admin_openapi_;  // the documents of the two routers
   std::unique_ptr<server::HttpServer> http_, admin_;
@@ -107,7 +118,7 @@ class Host {
   std::unique_ptr<BackgroundLoop> measure_loop_;  // measures what tenants store
   std::mutex backups_mutex_;  // guards backups_: stop() takes it away while requests still come
   std::unique_ptr<BackgroundPool> backups_ = background_.pool("backup", 1, 16);
-  std::unique_ptr<Scrubber> scrubber_;
+  std::vector<std::unique_ptr<Scrubber>> scrubbers_;  // one for each journal
 };
 
 }  // namespace pawl::cli

@@ -78,9 +78,9 @@ std::vector<wire::Route> Host::admin_routes() {
   options.metrics_bearer = config_.text("metrics-bearer");
   // A turn has a budget of about a second. One that runs for longer than this is stuck.
   constexpr Time kStuck = 5 * kSecond;
-  options.ready = {{"journal", [this] { return shard_->healthy(); }},
-                   {"rows", [this] { return shard_->rows_intact(); }},
-                   {"kernel", [this] { return shard_->progressing(kStuck); }}};
+  options.ready = {{"journal", [this] { return shards_->healthy(); }},
+                   {"rows", [this] { return shards_->rows_intact(); }},
+                   {"kernel", [this] { return shards_->progressing(kStuck); }}};
   options.started = {{"started", [this]() -> Result<void> {
                         if (started_) return {};
                         return fail(Code::unavailable, "STARTING", "the server is starting");
@@ -112,12 +112,18 @@ std::vector<wire::Route> Host::admin_routes() {
 void Host::scrub(wire::Respond respond) {
   auto answer = std::make_shared<wire::Respond>(std::move(respond));
   run_aside(answer, [this, answer] {
-    scrubber_->run_once();
-    const ScrubStatus status = scrubber_->status();
-    json::Array findings(status.findings.begin(), status.findings.end());
+    json::Array findings;
+    uint64_t passes = 0, bytes = 0;
+    for (const auto& scrubber : scrubbers_) {
+      scrubber->run_once();
+      const ScrubStatus status = scrubber->status();
+      findings.insert(findings.end(), status.findings.begin(), status.findings.end());
+      passes += status.passes;
+      bytes += status.bytes;
+    }
     (*answer)(
-        wire::json_response(200, json::print(json::object({{"passes", json::Value(status.passes)},
-                                                           {"bytesRead", json::Value(status.bytes)},
+        wire::json_response(200, json::print(json::object({{"passes", json::Value(passes)},
+                                                           {"bytesRead", json::Value(bytes)},
                                                            {"findings", std::move(findings)}}))));
   });
 }
@@ -132,14 +138,14 @@ void Host::run_aside(const std::shared_ptr<wire::Respond>& answer, BackgroundPoo
 
 json::Value Host::quarantine_list() const {
   json::Array effects;
-  for (const Quarantine::Parked& parked : shard_->quarantine().list())
+  for (const Quarantine::Parked& parked : shards_->quarantine())
     effects.push_back(
         json::object({{"effect", as_utf8(parked.effect_id)}, {"since", rfc3339(parked.since)}}));
   return json::object({{"effects", json::Value(std::move(effects))}});
 }
 
 void Host::release_effect(const wire::Request& request, wire::Respond respond) {
-  auto released = shard_->release(request.query_param(kReleaseQuery["effect"]).value_or(""));
+  auto released = shards_->release(request.query_param(kReleaseQuery["effect"]).value_or(""));
   if (released) return respond(wire::json_response(200, R"({"released":true})"));
   respond(wire::json_response(released.error().code == Code::not_found ? 404 : 503,
                               json::print(json::object({{"error", released.error().reason},
@@ -155,6 +161,13 @@ Result<server::RoutePermissions> Host::admin_permissions() const {
   return permissions;
 }
 
+std::vector<const Journal*> Host::journals() const {
+  std::vector<const Journal*> out;
+  for (const auto& shard : *shards_)
+    out.push_back(&shard->journal());
+  return out;
+}
+
 void Host::back_up(const wire::Request& request, wire::Respond respond) {
   std::string root = config_.text("backup-dir");
   if (root.empty()) root = config_.text("data") + "/backups";
@@ -164,14 +177,13 @@ void Host::back_up(const wire::Request& request, wire::Respond respond) {
   // Shared: a pool that is full or stopping drops the task, and then the refusal answers here.
   auto answer = std::make_shared<wire::Respond>(std::move(respond));
   auto copy = [this, to = *path, answer] {
-    auto copied = copy_journal(shard_->journal(), to, {});
+    auto copied = copy_journals(journals(), to, {});
     if (!copied)
       return (*answer)(wire::json_response(
           500, json::print(json::object(
                    {{"error", copied.error().reason}, {"reason", copied.error().message}}))));
     (*answer)(wire::json_response(
-        200, json::print(json::object(
-                 {{"folder", to}, {"last", json::Value(static_cast<uint64_t>(copied->last))}}))));
+        200, json::print(json::object({{"folder", to}, {"last", json::Value(copied->last)}}))));
   };
   run_aside(answer, std::move(copy));
 }

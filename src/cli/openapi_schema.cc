@@ -115,6 +115,7 @@ json::Value SchemaPrinter::element_of(const Type& type) {
   std::copy(std::begin(type.shapes), std::end(type.shapes), element.shapes);
   element.format = type.format;
   element.choices = type.choices;
+  element.nullable = type.null_elements;
   return of(element);
 }
 

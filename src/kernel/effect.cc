@@ -15,11 +15,18 @@ Bytes encode(const Effect& e) {
   w.sint(e.due);
   w.str(e.body);
   // Left out by default, as before these fields existed.
-  if (e.priority != 0 || !e.fairness_key.empty() || !e.once.empty()) {
+  const bool shard = e.to == To::shard;
+  if (e.priority != 0 || !e.fairness_key.empty() || !e.once.empty() || shard) {
     w.sint(e.priority);
     w.str(e.fairness_key);
   }
-  if (!e.once.empty()) w.str(e.once);
+  if (!e.once.empty() || shard) w.str(e.once);
+  if (!shard) return out;
+  w.uint(e.address->shard);
+  w.str(e.address->program);
+  w.str(e.address->user);
+  w.str(e.address->roles);
+  w.uint(e.address->number);
   return out;
 }
 
@@ -38,6 +45,15 @@ Result<Effect> decode_effect(BytesView bytes) {
     e.fairness_key = r.str();
   }
   if (r.ok() && !r.done()) e.once = r.str();
+  if (e.to == To::shard) {
+    Effect::Address to;
+    to.shard = static_cast<uint32_t>(r.uint());
+    to.program = r.str();
+    to.user = r.str();
+    to.roles = r.str();
+    to.number = r.uint();
+    e.address = std::make_shared<const Effect::Address>(std::move(to));
+  }
   if (!r.done()) return fail(Code::corrupt, "BAD_EFFECT", "an open effect's cell does not decode");
   return e;
 }

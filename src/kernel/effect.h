@@ -13,6 +13,7 @@ enum class To : uint8_t {
   worker = 2,  // offered on `queue` to workers that poll
   cell = 3,    // `body` becomes an input with verb `queue` to the program, exactly once
   member = 4,  // sent to a compute member or executor, chosen by the face from `queue`
+  shard = 5,   // `body` becomes an input with verb `queue` in another shard, exactly once
 };
 
 struct Effect {
@@ -30,6 +31,14 @@ struct Effect {
   // Set by the kernel: key of the cell of an Idempotency-Key whose answer this effect decides
   // (once.h). Empty for none.
   Key once{};
+  // Shard: where it goes, and as whom it acts there. Null for the others.
+  struct Address {
+    uint32_t shard = 0;
+    std::string program{};  // the program that runs there
+    std::string user{}, roles{};
+    uint64_t number = 0;  // set by the kernel: see delivery.h
+  };
+  std::shared_ptr<const Address> address{};
 };
 
 // Shared by the cell, the turn and the outbox that carries the effect out.
@@ -50,6 +59,8 @@ class Outbox {
   virtual void opened(const EffectPtr& effect) = 0;
   virtual void closed(const Effect& effect) = 0;  // settled or withdrawn
   virtual void flushed() {}                       // end of a group: wake waiting pollers
+  // Every effect that was open when the shard started has been given to opened().
+  virtual void restored() {}
 };
 
 }  // namespace pawl

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "kernel/delivery.h"
+
 namespace pawl {
 
-// The version is 1 plus these bits. Version 2 and 4 are followed by the stale reads, and are
-// written only when there are some.
-static constexpr uint8_t kPlain = 1, kBehind = 1, kOnceWaits = 2;
-static constexpr uint8_t kNewest = kPlain + (kBehind | kOnceWaits);
+// The version is 1 plus these bits. With kBehind the stale reads follow, and with kDelivery the
+// delivery that began the turn; both are written only when there are some.
+static constexpr uint8_t kPlain = 1, kBehind = 1, kOnceWaits = 2, kDelivery = 4;
+static constexpr uint8_t kNewest = kPlain + (kBehind | kOnceWaits | kDelivery);
 
 static void encode_input(Writer& w, const Input& in) {
   w.str(in.verb);
@@ -23,6 +25,22 @@ static void encode_input(Writer& w, const Input& in) {
   w.str(in.once);
 }
 
+static void encode_delivery_of(Writer& w, const Delivery& delivery) {
+  w.uint(delivery.source);
+  w.uint(delivery.number);
+  w.uint(delivery.below);
+  w.str(delivery.effect);
+}
+
+static std::shared_ptr<const Delivery> decode_delivery_of(Reader& r) {
+  Delivery delivery;
+  delivery.source = static_cast<uint32_t>(r.uint());
+  delivery.number = r.uint();
+  delivery.below = r.uint();
+  delivery.effect = r.str();
+  return std::make_shared<const Delivery>(std::move(delivery));
+}
+
 static Bytes encode(const Frame& f, size_t room) {
   size_t size = room + 64 + f.program.size();
   for (const Input& in : f.inputs)
@@ -36,7 +54,7 @@ static Bytes encode(const Frame& f, size_t room) {
   out.append(room, '\0');
   Writer w(out);
   w.u8(static_cast<uint8_t>(kPlain + (f.stale_reads.empty() ? 0 : kBehind) +
-                            (f.once_waits ? kOnceWaits : 0)));
+                            (f.once_waits ? kOnceWaits : 0) + (f.delivery() ? kDelivery : 0)));
   w.str(f.program);
   w.uint(f.inputs.size());
   for (const Input& in : f.inputs)
@@ -51,12 +69,14 @@ static Bytes encode(const Frame& f, size_t room) {
   w.uint(f.notes.size());
   for (const Bytes& note : f.notes)
     w.str(note);
-  if (f.stale_reads.empty()) return out;
-  w.uint(f.stale_reads.size());
-  for (const auto& b : f.stale_reads) {
-    w.str(b.key);
-    w.uint(b.version);
+  if (!f.stale_reads.empty()) {
+    w.uint(f.stale_reads.size());
+    for (const auto& b : f.stale_reads) {
+      w.str(b.key);
+      w.uint(b.version);
+    }
   }
+  if (f.delivery()) encode_delivery_of(w, *f.delivery());
   return out;
 }
 
@@ -153,6 +173,10 @@ static Result<void> decode(Seq seq, BytesView body, bool whole, Frame& f) {
   for (size_t n = bits & kBehind ? r.count() : 0; n-- > 0 && r.ok();) {
     Key key(r.str());
     f.stale_reads.push_back({std::move(key), r.uint()});
+  }
+  if (bits & kDelivery) {
+    auto delivery = decode_delivery_of(r);
+    if (whole && !f.inputs.empty()) f.inputs.front().delivery = std::move(delivery);
   }
   if (!r.done())
     return fail(Code::corrupt, "BAD_FRAME", fmt::format("frame {} does not decode", seq));

@@ -30,6 +30,10 @@ struct Frame {
   std::vector<StaleRead> stale_reads;  // in key order
   // The answer under the Idempotency-Key waits for an effect that this frame opened.
   bool once_waits = false;
+  // The effect of another shard that began the turn; null for other turns.
+  const Delivery* delivery() const {
+    return inputs.empty() ? nullptr : inputs.front().delivery.get();
+  }
   Time now() const { return inputs.empty() ? 0 : inputs.back().stamp.now; }
 };
 

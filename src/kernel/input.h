@@ -10,6 +10,8 @@
 
 namespace pawl {
 
+struct Delivery;
+
 struct Stamp {
   Time now = 0;  // never less than the stamp of an earlier input
   std::array<uint64_t, 2> dice{};
@@ -27,6 +29,8 @@ struct Input {
   // The frame of this input is of version 1 or 2: if its turn put its answer off, the answer of
   // this first turn was recorded under the key. Only for `pawl verify`.
   bool records_first_answer = false;
+  // The input is an effect of another shard (delivery.h). Null for the others.
+  std::shared_ptr<const Delivery> delivery{};
 
   // The decoded body, if the sender had it; not recorded. A program may use it instead of decoding
   // `body`; the result must be the same.

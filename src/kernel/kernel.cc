@@ -3,45 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "kernel/delivery.h"
 #include "kernel/once.h"
+#include "kernel/open_turn.h"
 #include "kernel/overlay_scan.h"
 #include "kernel/rows_layout.h"
 
 namespace pawl {
-
-struct Kernel::Strand {
-  Caller caller;
-  std::string once;  // Idempotency-Key of the strand's first input
-  Bytes once_hash;
-  Reply reply;
-  std::shared_ptr<void> scratch;
-  Turn::Mark mark{};
-  std::unordered_set<std::string> asked;
-  uint32_t number = 0;
-  bool main() const { return number == 0; }
-};
-
-struct Kernel::OpenTurn {
-  explicit OpenTurn(const CellReader& cells) : turn(cells), strands(1) {}
-  Turn turn;
-  const Program* program = nullptr;
-  std::vector<Input> inputs;
-  std::list<Strand> strands;  // the first is the main one
-  EffectPtr settled;          // the open effect whose receipt began this turn
-  bool waited = false;        // other turns may have run since this one began
-  bool once_waits = false;    // see Frame
-  std::vector<Frame::StaleRead> stale_reads;
-
-  void reset() {
-    turn.reset();
-    inputs.clear();
-    strands.resize(1);
-    strands.front() = {};
-    settled.reset();
-    waited = once_waits = false;
-    stale_reads.clear();
-  }
-};
 
 class Kernel::Closing {
  public:
@@ -136,7 +104,7 @@ void Kernel::run(Input input, Reply reply) {
     const Program* program = find(input.program);
     if (program) return begin(*program, std::move(input), std::move(reply), std::move(effect));
   }
-  if (answered_before(input, reply)) return;
+  if (delivered_before(input, reply) || answered_before(input, reply)) return;
   static const OwnProgram own;
   const Program* program = input.program == kOwnProgram ? &own : find(input.program);
   if (!program)
@@ -239,8 +207,11 @@ void Kernel::begin(const Program& program, Input input, Reply reply, EffectPtr s
   main.once = input.once;
   if (!input.once.empty()) {
     main.once_hash = once_hash(input);
-    running_once_.insert(once_key(input.caller, input.once));
+    main.running = once_key(input.caller, input.once);
+  } else if (leaves_mark(input)) {
+    main.running = got_key(input.delivery->source, input.delivery->number);
   }
+  if (!main.running.empty()) running_once_.insert(main.running);
   step(turn, main, std::move(input));
 }
 
@@ -342,7 +313,8 @@ void Kernel::close(OpenPtr turn, Result<Bytes> result) {
   uncount_waiting(*t);
   forget(*t, main);
   end_joined(*t, main);
-  if (!main.once.empty()) running_once_.erase(once_key(main.caller, main.once));
+  if (!main.running.empty()) running_once_.erase(main.running);
+  if (leaves_mark(t->inputs.front())) return close_delivery(*t, std::move(result));
   if (!result) {
     // The effect stays open, and callers that wait for it keep waiting.
     return answer(std::move(main.reply), fail(std::move(result.error())));
@@ -491,6 +463,8 @@ Result<void> Kernel::record_answers(OpenTurn& t, const Bytes& body) {
 Result<Answer> Kernel::commit(OpenTurn& t, Bytes body) {
   TRY_OK(check(t));
   TRY_OK(record_answers(t, body));
+  TRY_OK(record_mark(t, body));
+  TRY_OK(number_effects(t));
   if (t.turn.ops_.empty() && t.turn.notes_.empty()) return Answer{std::move(body), 0};
   TRY_OK(prepare_writes(t));
   write_frame(t, ++last_);

@@ -87,6 +87,15 @@ class Kernel final : public CellReader {
   // Records the answer under the Idempotency-Keys that the turn decides: its own, and those that
   // the effects carry which it settled or withdrew.
   Result<void> record_answers(OpenTurn& turn, const Bytes& body);
+  // Whether a mark is left for the input: it delivers an effect of another shard.
+  static bool leaves_mark(const Input& input);
+  // Answers a delivery that this shard has decided already, or cannot take now.
+  bool delivered_before(const Input& input, Reply& reply);
+  void close_delivery(OpenTurn& turn, Result<Bytes> result);
+  // Writes the mark of the delivery that the turn decides, and forgets old ones.
+  Result<void> record_mark(OpenTurn& turn, const Bytes& receipt);
+  // Numbers the effects to other shards that the turn opens.
+  static Result<void> number_effects(OpenTurn& turn);
   static bool record_answer(Turn& turn, Key key, Once once);  // true: it waits for an effect
   Result<void> check(OpenTurn& turn);  // limits; read versions if the turn has waited
   Result<void> check_reads(OpenTurn& turn);
@@ -122,6 +131,7 @@ class Kernel final : public CellReader {
   Map<size_t> waiting_turns_;               // tenant -> its turns that wait or have waited
   Map<std::pair<OpenPtr, Strand*>> asked_;  // effect id -> the input that waits for it
   Map<std::vector<Reply>> later_;           // effect id -> the callers that wait for it
+  // Keys of the answers and marks that open turns will write.
   std::unordered_set<std::string> running_once_;
   std::map<Key, Cell, std::less<>> pinned_;
   std::pair<Time, Seq> time_row_{0, 0};

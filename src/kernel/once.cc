@@ -1,7 +1,10 @@
 #include "kernel/once.h"
 
+#include <fmt/format.h>
+
 #include "base/hash.h"
 #include "base/limits.h"
+#include "kernel/delivery.h"
 
 namespace pawl {
 
@@ -40,9 +43,36 @@ Bytes once_hash(const Input& input) {
   return Bytes(view(sha256(head, input.body)));
 }
 
+Bytes encode(const ShardClaim& claim) {
+  Bytes out;
+  Writer w(out);
+  w.uint(claim.epoch);
+  w.str(claim.node);
+  return out;
+}
+
+Result<ShardClaim> decode_shard_claim(BytesView bytes) {
+  Reader r(bytes);
+  ShardClaim claim;
+  claim.epoch = r.uint();
+  claim.node = r.str();
+  if (!r.done()) return fail(Code::corrupt, "BAD_CLAIM", "the owner of the shard does not decode");
+  return claim;
+}
+
 Result<Bytes> OwnProgram::run(Turn& turn, const Input& input) const {
+  if (input.verb == kClaimVerb) {
+    TRY_OK(decode_shard_claim(input.body));
+    turn.write(kOwnerKey, input.body);
+    return Bytes();
+  }
+  if (input.verb == kForgetDelivered && input.delivery) {
+    TRY(uint64_t left, forget_marks(turn, input.delivery->source, input.delivery->below));
+    return std::to_string(left);
+  }
   if (input.verb != kForget)
-    return fail(Code::invalid, "UNKNOWN_VERB", "the kernel's own program knows 'forget' only");
+    return fail(Code::invalid, "UNKNOWN_VERB",
+                fmt::format("the kernel's own program has no verb '{}'", input.verb));
   static constexpr size_t kAtOnce = 5000;
   std::vector<Key> old;
   Time limit = turn.now() - limits::kIdempotencySeconds * kSecond;

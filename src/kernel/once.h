@@ -20,9 +20,20 @@ Key once_key(const Caller& caller, std::string_view key);
 Bytes once_hash(const Input& input);
 
 // The kernel's own program. Its verb `forget` erases answers that are more than a day old, some
-// thousands in one turn, and answers with the number erased.
+// thousands in one turn, and answers with the number erased. Its verb `forget delivered` erases
+// marks of deliveries (delivery.h). Its verb `claim` records who owns the shard from now on: it is
+// the first frame of a new owner.
 inline constexpr std::string_view kOwnProgram = "~";
 inline constexpr std::string_view kForget = "forget";
+inline constexpr std::string_view kClaimVerb = "claim";
+inline constexpr std::string_view kOwnerKey{"~owner", 6};
+// The owner that the newest claim frame names.
+struct ShardClaim {
+  uint64_t epoch = 0;
+  std::string node{};
+};
+Bytes encode(const ShardClaim& claim);
+Result<ShardClaim> decode_shard_claim(BytesView bytes);
 
 class OwnProgram final : public Program {
  public:

@@ -227,6 +227,49 @@ Result<bool> check_rows_link(const std::optional<Bytes>& row, const Digest& own,
                           seq));
 }
 
+// Of the newest frame. When the journal has trimmed it, the rows know the time.
+Result<Time> time_of_last(const Journal& journal, const Rows& rows, Seq last) {
+  if (last == 0) return 0;
+  if (last < journal.first()) return layout::newest_time(*rows.snapshot());
+  TRY(Bytes entry, journal.get(last));
+  TRY(Sealed sealed, unseal(entry));
+  TRY(Frame newest, decode_frame(last, sealed.body));
+  return newest.now();
+}
+
+// Checks that the rows can be brought up to date with this journal. Returns true when they were
+// deleted first, because the version of a view has changed.
+Result<bool> prepare_rows(const Journal& journal, Rows& rows,
+                          std::span<const Program* const> programs, Seq last) {
+  const Bytes views = views_of(programs);
+  TRY(auto known, rows.get(kViewsRow));
+  const bool stale = rows.applied() > 0 && (!known || *known != views);
+  // Rows hold only what the journal had made durable before.
+  if (rows.applied() > last)
+    return fail(Code::corrupt, "JOURNAL_LOST",
+                fmt::format("the rows hold the frames up to {} and the journal ends at {}: it has "
+                            "lost acknowledged frames. {}",
+                            rows.applied(), last, kLossRemedy));
+  if (stale && journal.first() > 1)
+    return fail(Code::unsupported, "VIEWS_CHANGED",
+                fmt::format("the rows were derived by another version of the program ({}, now {}), "
+                            "and the journal begins at frame {}, so that they cannot be derived "
+                            "again: use the version that wrote them",
+                            known ? *known : "unknown", views, journal.first()));
+  if (stale) TRY_OK(rows.reset());
+  if (rows.applied() + 1 < journal.first() && last > 0)
+    return fail(Code::corrupt, "ROWS_TOO_OLD",
+                fmt::format("rows stand at frame {} and the journal begins at {}: restore the rows "
+                            "from a checkpoint with `pawl restore`",
+                            rows.applied(), journal.first()));
+  if (stale || !known) {
+    RowBatch batch;
+    batch.put(kViewsRow, views);
+    TRY_OK(rows.apply(batch, rows.applied()));
+  }
+  return stale;
+}
+
 }  // namespace
 
 Result<Replayed> replay(const Journal& journal, Rows& rows,
@@ -234,37 +277,17 @@ Result<Replayed> replay(const Journal& journal, Rows& rows,
                         const Beside& beside) {
   Replayed out;
   out.last = journal.last();
-  Bytes views = views_of(programs);
-  TRY(auto known, rows.get(kViewsRow));
-  bool stale = rows.applied() > 0 && (!known || *known != views);
-  // Rows hold only what the journal had made durable before.
-  if (rows.applied() > out.last)
-    return fail(Code::corrupt, "JOURNAL_LOST",
-                fmt::format("the rows hold the frames up to {} and the journal ends at {}: it has "
-                            "lost acknowledged frames. {}",
-                            rows.applied(), out.last, kLossRemedy));
-  if (stale) {
-    TRY_OK(rows.reset());
-    out.rebuilt = true;
-    known.reset();
-  }
-  Seq from = rows.applied() + 1;
-  if (from < journal.first() && out.last > 0)
-    return fail(Code::corrupt, "ROWS_TOO_OLD",
-                fmt::format("rows stand at frame {} and the journal begins at {}: restore the rows "
-                            "from a checkpoint with `pawl restore`",
-                            rows.applied(), journal.first()));
-  if (!known) {
-    RowBatch batch;
-    batch.put(kViewsRow, views);
-    TRY_OK(rows.apply(batch, rows.applied()));
-  }
+  TRY(out.rebuilt, prepare_rows(journal, rows, programs, out.last));
+  const Seq from = rows.applied() + 1;
   // Starts one entry earlier if there is one, to check the link that the first replayed frame
   // holds.
   Seq start = from > journal.first() ? from - 1 : from;
   TRY(std::optional<Bytes> applied_link, rows.get(layout::kLink));
   std::optional<Digest> link;
-  if (start == 1) link = Digest{};
+  if (start == 1)
+    link = Digest{};
+  else if (start == from && applied_link)  // the entry before is trimmed
+    link = layout::parse_link(*applied_link, from - 1);
   Tail tail(rows, programs, beside);
   Frame frame;
   TRY_OK(journal.read(start, [&](Seq seq, BytesView entry) -> Result<bool> {
@@ -283,13 +306,13 @@ Result<Replayed> replay(const Journal& journal, Rows& rows,
   }));
   TRY_OK(tail.flush());
   TRY_OK(tail.wait());
+  if (!link && out.last > 0)
+    return fail(Code::corrupt, "LINK_UNKNOWN",
+                fmt::format("neither the journal nor the rows know the link of frame {}: restore "
+                            "a newer checkpoint",
+                            out.last));
   if (link) out.link = *link;
-  if (out.last > 0) {
-    TRY(Bytes entry, journal.get(out.last));
-    TRY(Sealed sealed, unseal(entry));
-    TRY(Frame newest, decode_frame(out.last, sealed.body));
-    out.last_time = newest.now();
-  }
+  TRY(out.last_time, time_of_last(journal, rows, out.last));
   return out;
 }
 

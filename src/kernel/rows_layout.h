@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "kernel/cell.h"
+#include "storage/rows.h"
 
 namespace pawl::layout {
 
@@ -32,6 +33,15 @@ inline Bytes history_prefix(BytesView key) {
 inline Bytes history_row(BytesView key, Seq seq) { return history_prefix(key) + ordered64(~seq); }
 
 inline Bytes time_row(Time t) { return "t" + ordered64(static_cast<uint64_t>(t) ^ 1ull << 63); }
+// The time of the newest frame that the rows hold; 0 when they hold none.
+inline Result<Time> newest_time(const RowsSnapshot& rows) {
+  Time newest = 0;
+  TRY_OK(rows.scan_back("t", "u", [&](BytesView key, BytesView) {
+    newest = static_cast<Time>(read_ordered64(key.substr(1)) ^ 1ull << 63);
+    return false;
+  }));
+  return newest;
+}
 
 // One row: the seq that the rows have applied, and the link of that frame. Rows of another journal
 // are told apart by it.

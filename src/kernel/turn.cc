@@ -125,11 +125,13 @@ void Turn::write_new(BytesView key, Bytes value) {
 void Turn::erase(BytesView key) { put(Key(key), nullptr, nullptr); }
 
 void Turn::open(Effect effect) {
+  CHECK((effect.to == To::shard) == (effect.address != nullptr));
   auto shared = std::make_shared<const Effect>(std::move(effect));
   put(effect_key(shared->id), std::make_shared<const Stored>(encode(*shared), shared), shared);
 }
 
 void Turn::ask(Effect effect) {
+  CHECK(effect.to != To::shard);  // what another shard does survives a crash; an ask does not
   asked_.push_back(std::make_shared<const Effect>(std::move(effect)));
 }
 

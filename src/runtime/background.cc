@@ -117,6 +117,7 @@ class ThreadPool final : public BackgroundPool {
     for (size_t i = 0; i < threads; ++i)
       threads_.emplace_back([this, name] {
         name_thread(name);
+        step_aside();
         run();
       });
   }

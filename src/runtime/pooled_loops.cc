@@ -41,6 +41,78 @@ class PooledLoops::Loop final : public BackgroundLoop {
   Time due_ = kNever;  // resting: when it is due
 };
 
+// One user's part of a pool. Destroying it drops the tasks of this user that wait, and waits for
+// those that run.
+class PoolPart final : public BackgroundPool {
+ public:
+  explicit PoolPart(std::shared_ptr<BackgroundPool> pool) : pool_(std::move(pool)) {}
+  ~PoolPart() override {
+    std::map<uint64_t, Task> dropped;  // destroyed without the lock
+    std::unique_lock lock(own_->mutex);
+    own_->ending = true;
+    dropped.swap(own_->waiting);
+    own_->ended.wait(lock, [this] { return own_->running == 0; });
+    lock.unlock();
+  }
+  bool add(std::string_view owner, Task task) override {
+    uint64_t id = 0;
+    {
+      std::lock_guard lock(own_->mutex);
+      if (own_->ending) return false;
+      id = own_->next++;
+      own_->waiting.emplace(id, std::move(task));
+    }
+    if (pool_->add(owner, [own = own_, id] { own->run(id); })) return true;
+    std::map<uint64_t, Task>::node_type refused;
+    std::lock_guard lock(own_->mutex);
+    refused = own_->waiting.extract(id);
+    return false;
+  }
+  bool stopping() const override {
+    std::lock_guard lock(own_->mutex);
+    return own_->ending;
+  }
+
+ private:
+  // Shared with the tasks in the pool, which may outlive this part.
+  struct Own {
+    void run(uint64_t id) {
+      {
+        std::map<uint64_t, Task>::node_type task;
+        {
+          std::lock_guard lock(mutex);
+          task = waiting.extract(id);
+          if (!task) return;
+          ++running;
+        }
+        task.mapped()();
+      }
+      std::lock_guard lock(mutex);
+      --running;
+      ended.notify_all();
+    }
+    std::mutex mutex;
+    std::condition_variable ended;
+    std::map<uint64_t, Task> waiting;
+    uint64_t next = 0;
+    size_t running = 0;
+    bool ending = false;
+  };
+  const std::shared_ptr<BackgroundPool> pool_;
+  const std::shared_ptr<Own> own_ = std::make_shared<Own>();
+};
+
+std::unique_ptr<BackgroundPool> PooledLoops::pool(std::string name, size_t threads,
+                                                  size_t max_waiting) {
+  std::lock_guard lock(pools_mutex_);
+  std::shared_ptr<BackgroundPool> shared = pools_[name].lock();
+  if (!shared) {
+    shared = own_.pool(name, threads, max_waiting);
+    pools_[name] = shared;
+  }
+  return std::make_unique<PoolPart>(std::move(shared));
+}
+
 PooledLoops::PooledLoops(size_t threads) {
   for (size_t i = 0; i < std::max<size_t>(1, threads); ++i)
     threads_.emplace_back([this] { run(); });

@@ -1,12 +1,14 @@
 #pragma once
 // A Scheduler for many shards: its loops share a few threads, where BackgroundThreads gives each
-// loop a thread of its own. Pools and clocks are those of BackgroundThreads.
+// loop a thread of its own. Pools of the same name share the threads and the limits of the first of
+// them. The clocks are those of BackgroundThreads.
 //
 // Steps may block on the disk, so there are more threads than processors. A step must not wait for
 // another loop: the threads may all be taken.
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -26,9 +28,7 @@ class PooledLoops final : public Scheduler {
   std::unique_ptr<BackgroundLoop> prompt_loop(std::string name, Step step) override;
 
   std::unique_ptr<BackgroundPool> pool(std::string name, size_t threads,
-                                       size_t max_waiting) override {
-    return own_.pool(std::move(name), threads, max_waiting);
-  }
+                                       size_t max_waiting) override;
   Time steady_now() const override { return own_.steady_now(); }
   Time wall_now() const override { return own_.wall_now(); }
   unsigned processors() const override { return own_.processors(); }
@@ -49,6 +49,8 @@ class PooledLoops final : public Scheduler {
   void rest(Loop& loop, Time due);
 
   BackgroundThreads own_;
+  std::mutex pools_mutex_;
+  std::map<std::string, std::weak_ptr<BackgroundPool>> pools_;  // with pools_mutex_
   std::mutex mutex_;
   std::condition_variable changed_;  // something became ready, or the first due time changed
   std::condition_variable ended_;    // a step has ended

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
+#include <thread>
 
 namespace pawl {
 namespace {
@@ -123,6 +125,48 @@ TEST(pooled_loops, prompt_loops_come_first) {
   go = true;
   ASSERT_TRUE(pool.wait_until([&] { return ended == 2; }, pool.steady_now() + 5 * kSecond));
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(pooled_loops, pools_of_one_name_share_their_threads) {
+  PooledLoops loops(1);
+  std::vector<std::unique_ptr<BackgroundPool>> pools;
+  for (int i = 0; i < 8; ++i)
+    pools.push_back(loops.pool("reads", 2, 100));
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  std::atomic<int> ran = 0;
+  for (int i = 0; i < 10; ++i)
+    for (auto& pool : pools)
+      ASSERT_TRUE(pool->add([&] {
+        std::lock_guard lock(mutex);
+        threads.insert(std::this_thread::get_id());
+        ++ran;
+      }));
+  ASSERT_TRUE(loops.wait_until([&] { return ran == 80; }, loops.steady_now() + 10 * kSecond));
+  EXPECT_LE(threads.size(), 2u);
+}
+
+TEST(pooled_loops, a_part_of_a_pool_ends_without_the_others) {
+  PooledLoops loops(1);
+  auto one = loops.pool("reads", 1, 100), other = loops.pool("reads", 1, 100);
+  std::atomic<bool> go = false, began = false;
+  std::atomic<int> ran = 0;
+  ASSERT_TRUE(one->add([&] {
+    began = true;
+    while (!go)
+      std::this_thread::yield();
+    ++ran;
+  }));
+  ASSERT_TRUE(loops.wait_until([&] { return began.load(); }, loops.steady_now() + 5 * kSecond));
+  // Both wait for the only thread. The first is dropped with its part, the second is not.
+  ASSERT_TRUE(one->add([&] { ran += 100; }));
+  ASSERT_TRUE(other->add([&] { ran += 10; }));
+  std::thread ends([&] { one.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  go = true;
+  ends.join();
+  EXPECT_GE(ran, 1) << "the running task was waited for";
+  ASSERT_TRUE(loops.wait_until([&] { return ran == 11; }, loops.steady_now() + 5 * kSecond));
 }
 
 }  // namespace

@@ -128,6 +128,7 @@ Shard::~Shard() { stop(0); }
 void Shard::connect(To to, Outbox& outbox) { outboxes_[static_cast<size_t>(to)] = &outbox; }
 
 Result<void> Shard::start() {
+  if (options_.claim) TRY_OK(write_claim());
   // The threads that keep the processors busy wait for the committer's flush.
   committer_loop_ = scheduler().prompt_loop("committer", [this] { return commit_step(); });
   driver_loop_ = scheduler().loop("driver", [this] { return drive_step(); });
@@ -143,7 +144,8 @@ Result<void> Shard::start() {
       return false;
     }
     auto shared = std::make_shared<const Effect>(std::move(*effect));
-    if (quarantine_->holds(shared->id)) return true;
+    // The courier must know every open effect; it learns of the quarantine from the receipt.
+    if (shared->to != To::shard && quarantine_->holds(shared->id)) return true;
     if (shared->to == To::cell)
       cells.push_back(std::move(shared));
     else if (Outbox* outbox = outboxes_[static_cast<size_t>(shared->to)])
@@ -151,8 +153,11 @@ Result<void> Shard::start() {
     return true;
   }));
   TRY_OK(decoded);
-  for (Outbox* outbox : outboxes_)
-    if (outbox) outbox->flushed();
+  for (Outbox* outbox : outboxes_) {
+    if (!outbox) continue;
+    outbox->restored();
+    outbox->flushed();
+  }
   for (const EffectPtr& effect : cells)
     deliver(effect);
   return {};
@@ -350,6 +355,9 @@ void Shard::commit(std::vector<Group>& groups) {
   }
   const Time begin = scheduler().steady_now();
   if (auto done = committer_.append(groups); !done) return fail_all(groups, done.error());
+  // It is durable; but the new owner answers and sends from now on.
+  if (fenced_.load(std::memory_order_acquire))
+    return fail_all(groups, fenced(durable(), durable()));
   const Time appended = scheduler().steady_now();
   if (times.frames) {
     committer_.publish(groups);
@@ -553,8 +561,9 @@ ShardStats Shard::stats() const {
 
 Result<Seq> Shard::checkpoint(const std::string& folder) {
   TRY_OK(committer_.apply());
+  const Seq applied = rows_->applied();
   TRY_OK(rows_->checkpoint(folder));
-  return rows_->applied();
+  return applied;
 }
 
 void Shard::forget_old_answers() {

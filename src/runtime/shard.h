@@ -16,6 +16,7 @@
 #include "runtime/input_queue.h"
 #include "runtime/quarantine.h"
 #include "runtime/wall_clock.h"
+#include "storage/leases.h"
 
 namespace pawl {
 
@@ -38,6 +39,9 @@ struct ShardOptions {
       drove{};                                  // after each batch of turns, for metrics
   std::function<void(const Error&)> stopped{};  // called once if the journal fails
   std::string quarantine_folder{};              // empty: nothing is quarantined
+  // The claim under which the journal was opened. start() then writes it as its first frame, before
+  // anything is answered or sent: this fences an owner before it, whatever the store is.
+  std::optional<Claim> claim{};
 };
 
 struct ShardStats {
@@ -106,8 +110,15 @@ class Shard final : public KernelAccess {
   const Replayed& replayed() const { return replayed_; }
   const Journal& journal() const { return *journal_; }
   Scheduler& scheduler() const { return *options_.scheduler; }
-  // Writes a copy of the rows from which a later start can begin. Inputs keep running.
+  // Writes a copy of the rows from which a later start can begin. Inputs keep running. The copy
+  // holds the frames up to the returned one at least.
   Result<Seq> checkpoint(const std::string& folder);
+  // Removes frames before `keep_from` from the journal. Only for frames that a checkpoint holds
+  // which is kept elsewhere.
+  Result<void> trim(Seq keep_from);
+  // Another owner may have the shard: nothing is acknowledged or sent from now on, and callers are
+  // told to look for the new owner. Returns soon; stop() follows.
+  void fence();
   // Erases recorded answers of Idempotency-Keys that are older than a day.
   void forget_old_answers();
 
@@ -122,6 +133,7 @@ class Shard final : public KernelAccess {
         std::unique_ptr<Quarantine> quarantine, std::unique_ptr<Scheduler> own_scheduler);
 
   enum class Wake { committer, nobody };
+  Result<void> write_claim();
   bool accept(Input& input, Reply& reply, bool own = false);  // false: the input was refused
   bool tenant_is_full(std::string_view tenant) const;
   void take_in(Input input, Reply reply);
@@ -184,6 +196,7 @@ class Shard final : public KernelAccess {
   std::atomic<uint64_t> refused_open_turns_{0}, refused_queued_{0};
   std::atomic<uint64_t> turns_{0}, frames_{0}, groups_done_{0};
   std::atomic<bool> accepting_{false};
+  std::atomic<bool> fenced_{false};  // fence() was called
 
   mutable std::mutex group_mutex_;
   std::vector<Group> groups_, taken_;

@@ -2,6 +2,8 @@
 // input runs under watch: whether the kernel makes progress, and which effect a turn settles.
 
 #include "base/limits.h"
+#include "kernel/delivery.h"
+#include "kernel/once.h"
 #include "runtime/shard.h"
 
 namespace pawl {
@@ -147,22 +149,29 @@ void Shard::finish(std::span<const Share> shares) {
   drive(kDriveBudget, Wake::committer);
 }
 
+static std::string quarantine_name(const Delivery& delivery) {
+  return "shard " + std::to_string(delivery.source) + ": " + delivery.effect;
+}
+
 void Shard::run(Item& item) {
   turn_began_ms_.store(scheduler().coarse_ms(), std::memory_order_relaxed);
   if (item.special) return item.special(kernel_);
-  const bool settles = !item.input.settles.empty();
+  // Receipts and deliveries of other shards are repeated after a crash.
+  const std::string repeated = item.input.delivery && item.input.delivery->number
+                                   ? quarantine_name(*item.input.delivery)
+                                   : item.input.settles;
   // An answer is counted when its group is released, so every input needs one.
   if (!item.reply) item.reply = [](Result<Answer>) {};
-  if (settles && quarantine_->holds(item.input.settles)) {
+  if (!repeated.empty() && quarantine_->holds(repeated)) {
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
     return item.reply(fail(Code::unavailable, kQuarantined,
-                           "'" + item.input.settles +
+                           "'" + repeated +
                                "' is in quarantine, because the server crashed twice while it was "
                                "settled: see `pawl quarantine list`"));
   }
-  if (settles) quarantine_->enter(item.input.settles);
+  if (!repeated.empty()) quarantine_->enter(repeated);
   kernel_.run(std::move(item.input), std::move(item.reply));
-  if (settles) quarantine_->leave();
+  if (!repeated.empty()) quarantine_->leave();
 }
 
 Result<void> Shard::progressing(Time limit) const {
@@ -172,6 +181,33 @@ Result<void> Shard::progressing(Time limit) const {
   return fail(Code::unavailable, "NO_PROGRESS",
               "one turn has been running for " + std::to_string(ran_ms / 1000) + " seconds");
 }
+
+// Before the loops: nothing else runs yet.
+Result<void> Shard::write_claim() {
+  Input input;
+  input.program = kOwnProgram;
+  input.verb = kClaimVerb;
+  input.body = encode(ShardClaim{options_.claim->epoch, options_.claim->node});
+  input.caller.user = "~kernel";
+  input.stamp.dice = options_.dice();
+  kernel_.tick(options_.clock());
+  kernel_.run(std::move(input), {});
+  std::vector<Group> groups;
+  groups.push_back(kernel_.take());
+  CHECK(groups[0].frames.size() == 1);
+  TRY_OK(committer_.append(groups));
+  committer_.publish(groups);
+  durable_.store(committer_.published(), std::memory_order_release);
+  return {};
+}
+
+void Shard::fence() {
+  fenced_.store(true, std::memory_order_release);
+  journal_->give_up();
+  fail_all({}, fenced(durable(), durable()));
+}
+
+Result<void> Shard::trim(Seq keep_from) { return journal_->trim(keep_from); }
 
 Result<void> Shard::release(std::string_view effect_id) {
   TRY_OK(quarantine_->release(effect_id));

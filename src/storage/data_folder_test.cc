@@ -19,6 +19,12 @@ struct DataFolder : testing::Test {
     fs::create_directories(data);
     std::ofstream(data + "/" + name) << text;
   }
+  std::string line_of(const std::string& name) {
+    std::ifstream in(data + "/" + name);
+    std::string line;
+    std::getline(in, line);
+    return line;
+  }
   Result<Stores> open() { return open_data(data, {.unflushed = true}); }
 };
 
@@ -58,6 +64,71 @@ TEST_F(DataFolder, another_format_is_refused_by_name) {
   EXPECT_EQ(refused.error().reason, "DATA_FORMAT");
   EXPECT_NE(refused.error().message.find("pawl data 9, 4 shards"), std::string::npos);
   EXPECT_EQ(open_data_journal(data).error().reason, "DATA_FORMAT");
+}
+
+TEST_F(DataFolder, one_shard_has_the_layout_that_it_always_had) {
+  EXPECT_EQ(*prepare_data(data, 1), 1u);
+  ASSERT_TRUE(open());
+  EXPECT_EQ(line_of("FORMAT"), "pawl data 1, 1 shard");
+  EXPECT_TRUE(fs::exists(data + "/journal"));
+  EXPECT_TRUE(fs::exists(data + "/rows"));
+  EXPECT_FALSE(fs::exists(data + "/shards"));
+  EXPECT_EQ(shard_folder(data, 1, 0), data);
+}
+
+TEST_F(DataFolder, several_shards_have_a_folder_each) {
+  ASSERT_EQ(*prepare_data(data, 3), 3u);
+  EXPECT_EQ(line_of("FORMAT"), "pawl data 2, 3 shards");
+  for (uint32_t shard = 0; shard < 3; ++shard) {
+    auto opened = open_shard_data(shard_folder(data, 3, shard), {.unflushed = true});
+    ASSERT_TRUE(opened) << opened.error().message;
+    const BytesView entries[] = {"one", "two", "three"};
+    ASSERT_TRUE(opened->journal->append(std::span(entries).first(shard + 1), 0));
+  }
+  EXPECT_TRUE(fs::exists(data + "/shards/0002/journal"));
+  EXPECT_TRUE(fs::exists(data + "/shards/0002/rows"));
+  EXPECT_FALSE(fs::exists(data + "/journal"));
+  for (uint32_t shard = 0; shard < 3; ++shard)
+    EXPECT_EQ((*open_data_journal(data, shard))->last(), shard + 1);
+  EXPECT_EQ(open_data_journal(data, 3).error().reason, "NO_SHARD");
+}
+
+TEST_F(DataFolder, the_number_of_shards_never_changes) {
+  ASSERT_TRUE(prepare_data(data, 8));
+  auto refused = prepare_data(data, 4);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().is(kShardNumber));
+  EXPECT_NE(refused.error().message.find("--shards 8"), std::string::npos) << "the remedy";
+  EXPECT_EQ(*prepare_data(data, 0), 8u) << "no number asks for the directory's own";
+  EXPECT_TRUE(open().error().is(kShardNumber)) << "an engine in process has one shard";
+}
+
+TEST_F(DataFolder, one_shard_does_not_become_several) {
+  ASSERT_TRUE(open());
+  EXPECT_TRUE(prepare_data(data, 2).error().is(kShardNumber));
+  EXPECT_EQ(*prepare_data(data, 0), 1u);
+}
+
+TEST_F(DataFolder, a_number_of_shards_out_of_range_is_no_format) {
+  for (const char* line :
+       {"pawl data 2, 1 shards", "pawl data 2, 0 shards", "pawl data 2, x shards",
+        "pawl data 2, 1025 shards", "pawl data 2,  shards"}) {
+    put("FORMAT", line);
+    EXPECT_EQ(prepare_data(data, 0).error().reason, "DATA_FORMAT") << line;
+  }
+}
+
+TEST_F(DataFolder, a_first_start_that_was_interrupted_goes_on) {
+  fs::create_directories(data + "/shards/0000");
+  EXPECT_EQ(*prepare_data(data, 2), 2u);
+  EXPECT_TRUE(fs::exists(data + "/shards/0001"));
+}
+
+TEST_F(DataFolder, the_folder_of_a_shard_that_is_gone_is_not_made_again) {
+  ASSERT_TRUE(prepare_data(data, 2));
+  fs::remove_all(data + "/shards/0001");
+  EXPECT_EQ(prepare_data(data, 2).error().reason, "SHARD_LOST");
+  EXPECT_EQ(open_data_journal(data, 0).error().reason, "SHARD_LOST");
 }
 
 TEST_F(DataFolder, damaged_rows_are_deleted_with_a_note) {

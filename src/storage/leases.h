@@ -55,6 +55,8 @@ class Leases {
   // Extends the lease to `lease` from now on. LEASE_LOST (`conflict`): it had run out, or a new
   // life of the node began; nothing of this life may be served any more.
   virtual Result<void> renew(std::chrono::milliseconds lease) = 0;
+  // Replaces the details that join() gave.
+  virtual Result<void> tell(BytesView details) = 0;
   // Takes a shard that no living node owns, or that an earlier life of this node owned. Empty: it
   // has an owner.
   virtual Result<std::optional<Claim>> claim(uint32_t shard) = 0;

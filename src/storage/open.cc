@@ -27,6 +27,7 @@ Result<std::unique_ptr<Rows>> rocks_rows(const RowsOptions& options) {
   RocksOptions rocks;
   rocks.folder = options.folder;
   rocks.cache_bytes = options.cache_bytes;
+  if (options.memory) share_rocks_memory(rocks, *options.memory);
   return open_rocks_rows(rocks);
 }
 
@@ -70,6 +71,10 @@ Result<std::unique_ptr<Journal>> open_journal(const JournalOptions& options, Ope
     if (backend.name == options.backend) return backend.open(options, note ? *note : ignored);
   }
   return fail(unknown("journal", options.backend, kJournals));
+}
+
+std::shared_ptr<RowsMemory> make_rows_memory(size_t cache_bytes, size_t shards) {
+  return make_rocks_memory(cache_bytes, shards);
 }
 
 Result<std::unique_ptr<Rows>> open_rows(const RowsOptions& options) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace pawl::wire {
@@ -40,6 +41,7 @@ struct AnyShape {
   size_t count = 0;
   const AnyShape* base = nullptr;  // its rows come first
   bool complete = false;           // rows are always there unless they are optional
+  bool extends = false;            // has a base; a constant expression, unlike `base != nullptr`
 
   // The row of that name, found by the compiler.
   consteval const Member& operator[](std::string_view row) const;
@@ -49,7 +51,7 @@ struct AnyShape {
 };
 
 struct Choices {
-  static constexpr size_t kMax = 16;
+  static constexpr size_t kMax = 17;
   std::string_view items[kMax]{};
   size_t count = 0;
 
@@ -66,7 +68,7 @@ struct Choices {
 struct Type {
   Kind kind = Kind::any;
   Kind element = Kind::any;  // of a list or a map
-  bool nullable = false;
+  bool nullable = false, null_elements = false;
   std::string_view format{};            // "uuid", "date-time"; of a document, the name of its file
   Choices choices{};                    // the texts that are allowed; none: all
   std::optional<int64_t> min{}, max{};  // of an integer; of a text or a list, its length
@@ -138,6 +140,11 @@ struct Member : Type {
     out.nullable = true;
     return out;
   }
+  constexpr Member with_null_elements() const {
+    Member out = *this;
+    out.null_elements = true;
+    return out;
+  }
   constexpr Member example(std::string_view json) const {
     Member out = *this;
     out.sample = json;
@@ -181,11 +188,19 @@ inline bool AnyShape::has(std::string_view row) const {
   return std::any_of(begin(), end(), [row](const Member& one) { return one.name == row; });
 }
 
+// The names of its rows, with commas, for messages.
+inline std::string names_of(const AnyShape& shape) {
+  std::string out;
+  for (const Member& one : shape)
+    out.append(out.empty() ? "" : ", ").append(one.name);
+  return out;
+}
+
 consteval const Member& AnyShape::operator[](std::string_view row) const {
-  for (const AnyShape* shape = this; shape; shape = shape->base)
-    for (size_t i = 0; i < shape->count; ++i)
-      if (shape->rows[i].name == row) return shape->rows[i];
-  throw "the shape has no row of this name";
+  for (size_t i = 0; i < count; ++i)
+    if (rows[i].name == row) return rows[i];
+  if (!extends) throw "the shape has no row of this name";
+  return (*base)[row];
 }
 
 // A shape owns its rows. It is a constant and is never copied.
@@ -193,9 +208,13 @@ template <size_t N>
 struct ShapeOf : AnyShape {
   Member own[N];
 
-  constexpr ShapeOf(std::string_view name, const AnyShape* base, const Member (&from)[N],
+  constexpr ShapeOf(std::string_view name, const Member (&from)[N], bool complete)
+      : AnyShape{name, own, N, nullptr, complete} {
+    std::copy(from, from + N, own);
+  }
+  constexpr ShapeOf(std::string_view name, const AnyShape& base, const Member (&from)[N],
                     bool complete)
-      : AnyShape{name, own, N, base, complete} {
+      : AnyShape{name, own, N, &base, complete, true} {
     std::copy(from, from + N, own);
   }
   ShapeOf(const ShapeOf&) = delete;
@@ -205,17 +224,27 @@ struct ShapeOf : AnyShape {
 template <size_t N>
 struct RequestShape : ShapeOf<N> {
   constexpr RequestShape(std::string_view name, const Member (&rows)[N])
-      : ShapeOf<N>(name, nullptr, rows, false) {}
+      : ShapeOf<N>(name, rows, false) {}
   constexpr RequestShape(std::string_view name, const AnyShape& base, const Member (&rows)[N])
-      : ShapeOf<N>(name, &base, rows, false) {}
+      : ShapeOf<N>(name, base, rows, false) {}
+};
+// A document that a user writes and Pawl keeps. Rows are optional unless they are required, and
+// null counts as absent.
+template <size_t N>
+struct DocumentShape : ShapeOf<N> {
+  constexpr DocumentShape(std::string_view name, const Member (&rows)[N])
+      : ShapeOf<N>(name, rows, false) {
+    for (Member& row : this->own)
+      row.nullable = row.presence != Member::Presence::required;
+  }
 };
 // Rows of an answer are always there unless they are optional.
 template <size_t N>
 struct AnswerShape : ShapeOf<N> {
   constexpr AnswerShape(std::string_view name, const Member (&rows)[N])
-      : ShapeOf<N>(name, nullptr, rows, true) {}
+      : ShapeOf<N>(name, rows, true) {}
   constexpr AnswerShape(std::string_view name, const AnyShape& base, const Member (&rows)[N])
-      : ShapeOf<N>(name, &base, rows, true) {}
+      : ShapeOf<N>(name, base, rows, true) {}
 };
 
 // The rows, by type.

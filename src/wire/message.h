@@ -63,6 +63,8 @@ class Stream {
   // stream.
   virtual bool write(BytesView piece) = 0;
   virtual void end() = 0;
+  // Ends a body that is not complete: the reader sees a broken answer and not a short one.
+  virtual void cut() { end(); }
   virtual size_t buffered() const = 0;  // bytes not yet sent; 0 once the peer has disconnected
   // Sets a function that an I/O thread calls once when the stream is over, on either side.
   virtual void on_close(std::function<void()> closed) = 0;

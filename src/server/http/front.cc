@@ -87,6 +87,7 @@ class CallerStream final : public wire::Socket {
   }
   bool write(BytesView piece) override { return stream_->write(piece); }
   void end() override { stream_->end(); }
+  void cut() override { stream_->cut(); }
   size_t buffered() const override { return stream_->buffered(); }
   // The seat is free when the connection is done, even if the writer keeps the stream.
   void on_close(std::function<void()> closed) override {

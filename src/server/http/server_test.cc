@@ -243,6 +243,19 @@ TEST_F(HttpTest, a_connection_is_kept_after_a_chunked_stream) {
   EXPECT_TRUE(soon([&] { return closed_ == 1; }));
 }
 
+TEST_F(HttpTest, a_stream_that_is_cut_does_not_look_whole) {
+  start();
+  Client client(port());
+  client.send("GET /stream HTTP/1.1\r\nHost: t\r\n\r\n");
+  auto out = stream();
+  ASSERT_TRUE(out);
+  EXPECT_TRUE(out->write("half"));
+  out->cut();
+  const std::string all = client.until_end();
+  EXPECT_TRUE(all.ends_with("4\r\nhalf\r\n")) << all;
+  EXPECT_TRUE(client.ended());
+}
+
 TEST_F(HttpTest, an_idle_stream_sends_keep_alives) {
   HttpOptions options;
   options.times.keepalive_ms = 500;

@@ -65,11 +65,12 @@ bool HttpStream::write(BytesView piece) {
   return !overrun_ && !over_;
 }
 
-void HttpStream::end() {
+void HttpStream::finish(bool cut) {
   {
     std::lock_guard lock(mutex_);
     if (std::exchange(ended_, true) || over_) return;
-    if (kind_ == Kind::chunked) pending_ += kLastChunk;
+    cut_ = cut;
+    if (kind_ == Kind::chunked && !cut) pending_ += kLastChunk;
     if (kind_ == Kind::websocket)
       append_frame(pending_, Opcode::close, close_payload(kNormalClosure, {}));
     if (std::exchange(noticed_, true)) return;
@@ -102,7 +103,7 @@ HttpStream::Taken HttpStream::take() {
   std::lock_guard lock(mutex_);
   noticed_ = false;
   unsent_ += pending_.size();
-  return {std::exchange(pending_, {}), ended_, overrun_};
+  return {std::exchange(pending_, {}), ended_, cut_, overrun_};
 }
 
 void HttpStream::message(std::string text) {

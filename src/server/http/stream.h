@@ -16,7 +16,8 @@ class HttpStream final : public wire::Socket {
   // kStreamBytes, or anything that the memory budget has no room for.
 
   bool write(BytesView piece) override;
-  void end() override;
+  void end() override { finish(false); }
+  void cut() override { finish(true); }
   size_t buffered() const override;
   void on_close(std::function<void()> closed) override;
   void on_message(std::function<void(std::string)> text) override;
@@ -25,6 +26,7 @@ class HttpStream final : public wire::Socket {
   struct Taken {
     Bytes bytes;           // framed
     bool ended = false;    // nothing follows
+    bool cut = false;      // the body is not complete: close the connection behind it
     bool overrun = false;  // the reader is too slow: cut the connection
   };
   Taken take();
@@ -33,6 +35,7 @@ class HttpStream final : public wire::Socket {
   void over();  // called when the connection is done: runs the on_close callback, once
 
  private:
+  void finish(bool cut);
   void frame(BytesView piece);
   void notify();
   bool make_room(size_t piece);  // needs mutex_
@@ -45,7 +48,7 @@ class HttpStream final : public wire::Socket {
   MemoryCharge charge_;  // of pending_ and unsent_
   Bytes pending_;
   bool noticed_ = false;  // the loop was told about pending_
-  bool ended_ = false;
+  bool ended_ = false, cut_ = false;
   bool overrun_ = false;
   bool over_ = false;
   std::function<void()> closed_;

@@ -72,7 +72,7 @@ void HttpConnection::pump_stream() {
     return die();
   }
   put_owned(std::move(taken.bytes));
-  if (taken.ended) end_stream(stream_keeps_alive_);
+  if (taken.ended) end_stream(stream_keeps_alive_ && !taken.cut);
 }
 
 void HttpConnection::end_stream(bool keep) {

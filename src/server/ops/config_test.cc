@@ -100,7 +100,7 @@ TEST_F(ConfigTest, a_value_outside_its_list_is_refused) {
 }
 
 TEST_F(ConfigTest, a_setting_of_a_later_version_is_unknown) {
-  for (const char* flag : {"shards", "journal", "node"}) {
+  for (const char* flag : {"journal", "node"}) {
     sources_.flags = {{flag, "4"}};
     EXPECT_NE(refusal().find("there is no flag --" + std::string(flag)), std::string::npos);
   }

@@ -87,6 +87,7 @@ constexpr MetricRow kMetrics[] = {
     {"pawl_group_turns_total", counter,
      "Turns committed in groups; divided by pawl_groups_total, the mean group size."},
     {"pawl_groups_total", counter, "Groups appended to the journal."},
+    {"pawl_shards", gauge, "Shards of the data directory."},
     {"pawl_queued_inputs", gauge, "Inputs that wait for the kernel."},
     {"pawl_open_turns", gauge, "Turns that wait for a receipt."},
     {"pawl_open_effects", gauge, "Open effects: timers and jobs together."},

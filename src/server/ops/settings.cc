@@ -63,6 +63,9 @@ constexpr Setting kSettings[] = {
      "under --auth jwt, maximum number of requests of one client address in a second without a "
      "valid token, with bursts of ten seconds; further ones get 429; 0 means no limit, for servers "
      "behind a proxy"},
+    {"shards", "shards", "PAWL_SHARDS", "", v::number("N"), "0",
+     "number of shards of a new data directory, 1 to 1024; it never changes. 0 means the number "
+     "that the directory has, and 1 for a new one. More shards use more cores; experimental"},
     {"cell-cache", "cell_cache", "PAWL_CELL_CACHE", "", v::number("N"), "0",
      "memory for cached cells in MiB; 0 means half of --memory-budget, at most 512"},
     {"rows-cache", "rows_cache", "PAWL_ROWS_CACHE", "", v::number("N"), "64",

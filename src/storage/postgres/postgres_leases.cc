@@ -25,6 +25,8 @@ constexpr Statement kRenew{
     "renew",
     "UPDATE pawl_node SET lease_until = clock_timestamp() + $3::int8 * interval '1 ms' "
     "WHERE name = $1 AND life = $2 AND lease_until >= clock_timestamp()"};
+constexpr Statement kTell{"tell",
+                          "UPDATE pawl_node SET details = $3 WHERE name = $1 AND life = $2"};
 // The claimant itself must hold its lease. A shard is free when its owner gave it up, when the
 // owner's lease has run out, and when the owner's life has ended.
 constexpr Statement kClaim{
@@ -86,6 +88,14 @@ Result<void> PostgresLeases::renew(std::chrono::milliseconds lease) {
   const Value values[] = {Value::text(node_), Value::int8(life_), Value::int8(lease.count())};
   TRY(Answer renewed, connection_.run(kRenew, values));
   if (renewed.changed() == 1) return {};
+  return lease_lost(node_);
+}
+
+Result<void> PostgresLeases::tell(BytesView details) {
+  std::lock_guard lock(mutex_);
+  const Value values[] = {Value::text(node_), Value::int8(life_), Value::bytes(details)};
+  TRY(Answer told, connection_.run(kTell, values));
+  if (told.changed() == 1) return {};
   return lease_lost(node_);
 }
 

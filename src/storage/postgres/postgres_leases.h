@@ -18,6 +18,7 @@ class PostgresLeases final : public Leases {
   Result<void> join(const std::string& node, const std::string& place, BytesView details,
                     std::chrono::milliseconds lease) override;
   Result<void> renew(std::chrono::milliseconds lease) override;
+  Result<void> tell(BytesView details) override;
   Result<std::optional<Claim>> claim(uint32_t shard) override;
   Result<void> give_up(const Claim& claim) override;
   Result<void> leave() override;

@@ -91,7 +91,7 @@ rocksdb::Options tuned(const RocksOptions& options) {
   db.level_compaction_dynamic_level_bytes = true;
   db.level0_file_num_compaction_trigger = kMergeFrom;
   db.bytes_per_sync = 1 << 20;
-  db.max_open_files = 512;
+  db.max_open_files = options.open_files;
   db.keep_log_file_num = 2;
   db.max_log_file_size = 4 << 20;
   db.stats_dump_period_sec = 0;
@@ -101,7 +101,7 @@ rocksdb::Options tuned(const RocksOptions& options) {
   // process with an assertion.
   db.avoid_flush_during_shutdown = true;
   rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
+  table.block_cache = options.cache ? options.cache : rocksdb::NewLRUCache(options.cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.whole_key_filtering = true;
   table.format_version = 5;
@@ -417,6 +417,33 @@ class RocksRows final : public Rows, public RowSizes {
 };
 
 }  // namespace
+
+namespace {
+// Memtables of all shards together, and open files, for one of each of the shards. A memtable of
+// less than the minimum would be written to a file every few groups.
+constexpr size_t kMemtables = 128u << 20;
+constexpr size_t kLeastMemtable = 512u << 10;
+constexpr size_t kOpenFiles = 1024;
+constexpr size_t kLeastOpenFiles = 16;
+
+struct RocksMemory final : RowsMemory {
+  RocksMemory(size_t cache_bytes, size_t shards)
+      : cache(rocksdb::NewLRUCache(cache_bytes)), shards(shards) {}
+  const std::shared_ptr<rocksdb::Cache> cache;
+  const size_t shards;
+};
+}  // namespace
+
+std::shared_ptr<RowsMemory> make_rocks_memory(size_t cache_bytes, size_t shards) {
+  return std::make_shared<RocksMemory>(cache_bytes, shards);
+}
+
+void share_rocks_memory(RocksOptions& options, const RowsMemory& memory) {
+  const auto& shared = dynamic_cast<const RocksMemory&>(memory);
+  options.cache = shared.cache;
+  options.memtable_bytes = std::max(kLeastMemtable, kMemtables / shared.shards);
+  options.open_files = static_cast<int>(std::max(kLeastOpenFiles, kOpenFiles / shared.shards));
+}
 
 Result<std::unique_ptr<Rows>> open_rocks_rows(const RocksOptions& options) {
   TRY(auto database, open_database(options));

@@ -5,7 +5,12 @@
 #include <memory>
 #include <string>
 
+#include "storage/open.h"
 #include "storage/rows.h"
+
+namespace rocksdb {
+class Cache;
+}
 
 namespace pawl {
 
@@ -13,7 +18,13 @@ struct RocksOptions {
   std::string folder;  // created when it does not exist
   size_t cache_bytes = 64u << 20;
   size_t memtable_bytes = 64u << 20;  // of each of up to three memtables
+  int open_files = 512;
+  std::shared_ptr<rocksdb::Cache> cache{};  // shared with other rows; null: of its own
 };
+
+std::shared_ptr<RowsMemory> make_rocks_memory(size_t cache_bytes, size_t shards);
+// Sets the options of one shard. `memory` is of make_rocks_memory().
+void share_rocks_memory(RocksOptions& options, const RowsMemory& memory);
 
 // Fails with `corrupt` ROWS_CORRUPT when the folder is damaged. The caller may then remove it, open
 // again and rebuild the rows from the journal.

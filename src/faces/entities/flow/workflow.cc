@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "faces/entities/flow/shapes.h"
 #include "json/text.h"
 
 namespace pawl::entities {
@@ -44,46 +45,46 @@ class Fields {
   Fields(const json::Value& from, json::Object& out, std::string where)
       : from_(from), out_(out), where_(std::move(where)) {}
 
-  Result<std::string> text(std::string_view name, bool always) {
-    const json::Value* v = from_.find(name);
+  Result<std::string> text(const wire::Member& row, bool always) {
+    const json::Value* v = from_.find(row.name);
     if (v && !v->is_null() && !v->is_string())
-      return malformed("{}: '{}' must be a string", where_, name);
+      return malformed("{}: '{}' must be a string", where_, row.name);
     std::string s = v && v->is_string() ? v->string() : "";
-    if (always || !s.empty()) out_.add(std::string(name), s);
+    if (always || !s.empty()) out_.add(std::string(row.name), s);
     return s;
   }
-  Result<bool> flag(std::string_view name, bool always, bool default_value = false) {
-    const json::Value* v = from_.find(name);
+  Result<bool> flag(const wire::Member& row, bool always, bool default_value = false) {
+    const json::Value* v = from_.find(row.name);
     if (v && !v->is_null() && !v->is_bool())
-      return malformed("{}: '{}' must be true or false", where_, name);
+      return malformed("{}: '{}' must be true or false", where_, row.name);
     bool b = v && v->is_bool() ? v->boolean() : default_value;
-    if (always || b) out_.add(std::string(name), b);
+    if (always || b) out_.add(std::string(row.name), b);
     return b;
   }
-  Result<int64_t> number(std::string_view name) {
-    const json::Value* v = from_.find(name);
+  Result<int64_t> number(const wire::Member& row) {
+    const json::Value* v = from_.find(row.name);
     if (!v || v->is_null()) return int64_t{0};
     auto n = v->as_int64();
     if (!n || *n < 0)
-      return malformed("{}: '{}' must be a whole number, not negative", where_, name);
-    if (*n) out_.add(std::string(name), *n);
+      return malformed("{}: '{}' must be a whole number, not negative", where_, row.name);
+    if (*n) out_.add(std::string(row.name), *n);
     return *n;
   }
   // An object that the client stores with the definition for its own use.
-  Result<void> annotations(std::string_view name) {
-    const json::Value* v = from_.find(name);
+  Result<void> annotations(const wire::Member& row) {
+    const json::Value* v = from_.find(row.name);
     if (!v || v->is_null()) return {};
-    if (!v->is_object()) return impossible("{}: '{}' must be an object", where_, name);
+    if (!v->is_object()) return impossible("{}: '{}' must be an object", where_, row.name);
     if (size_t size = json::print(*v).size(); size > kMaxAnnotationBytes)
-      return impossible("{}: '{}' has {} bytes; at most {} are allowed", where_, name, size,
+      return impossible("{}: '{}' has {} bytes; at most {} are allowed", where_, row.name, size,
                         kMaxAnnotationBytes);
-    out_.add(std::string(name), *v);
+    out_.add(std::string(row.name), *v);
     return {};
   }
   Result<std::optional<condition::Condition>> criterion() {
-    const json::Value* v = from_.find("criterion");
+    const json::Value* v = from_.find(document::kCriterion.name);
     if (!v) return std::optional<condition::Condition>();
-    out_.add("criterion", *v);
+    out_.add(std::string(document::kCriterion.name), *v);
     if (v->is_null()) return std::optional<condition::Condition>();
     auto compiled = condition::Condition::compile(*v);
     if (!compiled) return impossible("{}: criterion: {}", where_, compiled.error().message);
@@ -104,15 +105,15 @@ bool known_type(std::string_view type) {
 }
 
 Result<void> read_config(Fields c, Processor& p) {
-  TRY(p.attach_entity, c.flag("attachEntity", false));
-  TRY(p.tags, c.text("calculationNodesTags", false));
-  TRY(p.timeout_ms, c.number("responseTimeoutMs"));
-  TRY(p.retry_policy, c.text("retryPolicy", false));
-  TRY(p.context, c.text("context", false));
-  TRY(bool inside, c.flag("startNewTxOnDispatch", false));
+  TRY(p.attach_entity, c.flag(document::kConfig["attachEntity"], false));
+  TRY(p.tags, c.text(document::kConfig["calculationNodesTags"], false));
+  TRY(p.timeout_ms, c.number(document::kConfig["responseTimeoutMs"]));
+  TRY(p.retry_policy, c.text(document::kConfig["retryPolicy"], false));
+  TRY(p.context, c.text(document::kConfig["context"], false));
+  TRY(bool inside, c.flag(document::kConfig["startNewTxOnDispatch"], false));
   p.start_new_tx = p.start_new_tx || inside;
-  TRY(p.durable, c.flag("durable", false));
-  TRY(p.validate_result, c.flag("validateResult", false));
+  TRY(p.durable, c.flag(document::kConfig["durable"], false));
+  TRY(p.validate_result, c.flag(document::kConfig["validateResult"], false));
   return {};
 }
 
@@ -122,22 +123,22 @@ Result<Processor> read_processor(const json::Value& from, json::Array& exported,
   json::Object out, config_out;
   Fields fields(from, out, where);
   Processor p;
-  TRY(std::string type, fields.text("type", false));
+  TRY(std::string type, fields.text(document::kProcessor["type"], false));
   // Workflows for the hosted service have no type.
   if (type.empty()) out.add("type", type = kExternal);
-  TRY(p.name, fields.text("name", true));
-  TRY(p.mode_text, fields.text("executionMode", false));
+  TRY(p.name, fields.text(document::kProcessor["name"], true));
+  TRY(p.mode_text, fields.text(document::kProcessor["executionMode"], false));
   for (const ModeName& row : kModes)
     if (row.name == p.mode_text) p.mode = row.mode;
-  TRY(p.start_new_tx, fields.flag("startNewTxOnDispatch", false));
+  TRY(p.start_new_tx, fields.flag(document::kProcessor["startNewTxOnDispatch"], false));
   json::Value none = json::Object();
-  const json::Value* config = from.find("config");
+  const json::Value* config = from.find(document::kProcessor["config"].name);
   if (!config || config->is_null()) config = &none;
   std::string named = fmt::format("{}, processor \"{}\"", where, p.name);
   if (!config->is_object()) return malformed("{}: 'config' must be an object", named);
   TRY_OK(read_config(Fields(*config, config_out, named), p));
   out.add("config", std::move(config_out));
-  TRY_OK(Fields(from, out, named).annotations("annotations"));
+  TRY_OK(Fields(from, out, named).annotations(document::kProcessor["annotations"]));
   exported.emplace_back(std::move(out));
   if (!known_type(type)) return impossible("{}: unknown type '{}'; use {}", named, type, kExternal);
   if (p.start_new_tx && p.mode != Mode::commit_before_dispatch)
@@ -153,13 +154,13 @@ Result<condition::Function> read_schedule_function(const json::Value& from,
   json::Object kept;
   Fields fields(from, kept, where + ", schedule.function");
   condition::Function f;
-  TRY(f.name, fields.text("name", false));
-  TRY(std::string kind, fields.text("resultKind", false));
-  TRY(f.tags, fields.text("calculationNodesTags", false));
-  TRY(f.attach_entity, fields.flag("attachEntity", false, true));
-  TRY(f.context, fields.text("context", false));
-  TRY(f.timeout_ms, fields.number("responseTimeoutMs"));
-  TRY(f.retry_policy, fields.text("retryPolicy", false));
+  TRY(f.name, fields.text(document::kScheduleFunction["name"], false));
+  TRY(std::string kind, fields.text(document::kScheduleFunction["resultKind"], false));
+  TRY(f.tags, fields.text(document::kScheduleFunction["calculationNodesTags"], false));
+  TRY(f.attach_entity, fields.flag(document::kScheduleFunction["attachEntity"], false, true));
+  TRY(f.context, fields.text(document::kScheduleFunction["context"], false));
+  TRY(f.timeout_ms, fields.number(document::kScheduleFunction["responseTimeoutMs"]));
+  TRY(f.retry_policy, fields.text(document::kScheduleFunction["retryPolicy"], false));
   if (f.name.empty()) return impossible("{}: schedule.function needs a name", where);
   if (f.tags.empty())
     return impossible("{}: schedule.function \"{}\" needs calculationNodesTags", where, f.name);
@@ -171,23 +172,29 @@ Result<condition::Function> read_schedule_function(const json::Value& from,
 
 Result<std::optional<Schedule>> read_schedule(const json::Value& from, json::Object& out,
                                               const std::string& where) {
-  const json::Value* v = from.find("schedule");
+  const json::Value* v = from.find(document::kTransition["schedule"].name);
   if (!v || v->is_null()) return std::optional<Schedule>();
   if (!v->is_object()) return malformed("{}: 'schedule' must be an object", where);
   json::Object kept;
   Fields fields(*v, kept, where + ", schedule");
   Schedule s;
-  auto given = [&](std::string_view name) { return v->find(name) && !v->find(name)->is_null(); };
-  TRY(s.delay_ms, fields.number("delayMs"));
-  if (given("timeoutMs")) {
-    TRY(s.timeout_ms, fields.number("timeoutMs"));
+  auto given = [&](const wire::Member& row) {
+    const json::Value* one = v->find(row.name);
+    return one && !one->is_null();
+  };
+  const bool by_delay = given(document::kSchedule["delayMs"]);
+  const bool by_function = given(document::kSchedule["function"]);
+  const bool times_out = given(document::kSchedule["timeoutMs"]);
+  TRY(s.delay_ms, fields.number(document::kSchedule["delayMs"]));
+  if (times_out) {
+    TRY(s.timeout_ms, fields.number(document::kSchedule["timeoutMs"]));
   }
-  if (given("delayMs") == given("function"))
+  if (by_delay == by_function)
     return impossible("{}: a schedule needs either delayMs or function", where);
-  if (given("delayMs") && s.delay_ms == 0)
+  if (by_delay && s.delay_ms == 0)
     return impossible("{}: schedule.delayMs must be greater than 0", where);
-  if (given("function")) {
-    if (given("timeoutMs"))
+  if (by_function) {
+    if (times_out)
       return impossible(
           "{}: schedule.timeoutMs goes with delayMs; a function answers expireAfterMs or expireAt",
           where);
@@ -204,17 +211,17 @@ Result<Transition> read_transition(const json::Value& from, json::Array& exporte
   json::Object out;
   Fields fields(from, out, where);
   Transition t;
-  TRY(t.name, fields.text("name", true));
+  TRY(t.name, fields.text(document::kTransition["name"], true));
   where += fmt::format(", transition \"{}\"", t.name);
   Fields named(from, out, where);
-  TRY(t.next, named.text("next", true));
-  TRY(t.manual, named.flag("manual", true));
-  TRY(t.disabled, named.flag("disabled", false));
+  TRY(t.next, named.text(document::kTransition["next"], true));
+  TRY(t.manual, named.flag(document::kTransition["manual"], true));
+  TRY(t.disabled, named.flag(document::kTransition["disabled"], false));
   TRY(t.criterion, named.criterion());
   TRY(t.schedule, read_schedule(from, out, where));
   if (t.schedule && t.manual)
     return impossible("{}: a scheduled transition fires by itself; it cannot be manual", where);
-  const json::Value* processors = from.find("processors");
+  const json::Value* processors = from.find(document::kTransition["processors"].name);
   if (processors && !processors->is_null()) {
     if (!processors->is_array()) return malformed("{}: 'processors' must be an array", where);
     json::Array list;
@@ -224,14 +231,14 @@ Result<Transition> read_transition(const json::Value& from, json::Array& exporte
     }
     if (!list.empty()) out.add("processors", std::move(list));
   }
-  TRY_OK(named.annotations("annotations"));
-  TRY_OK(named.annotations("criterionAnnotations"));
+  TRY_OK(named.annotations(document::kTransition["annotations"]));
+  TRY_OK(named.annotations(document::kTransition["criterionAnnotations"]));
   exported.emplace_back(std::move(out));
   return t;
 }
 
 Result<void> read_states(Workflow& w, const json::Value& from, json::Object& out) {
-  const json::Value* states = from.find("states");
+  const json::Value* states = from.find(document::kWorkflow["states"].name);
   json::Object exported;
   if (states && !states->is_null()) {
     if (!states->is_object())
@@ -242,7 +249,7 @@ Result<void> read_states(Workflow& w, const json::Value& from, json::Object& out
     for (const json::Member& m : states->object()) {
       if (!m.value.is_object() && !m.value.is_null())
         return malformed("workflow \"{}\": state \"{}\" must be an object", w.name, m.name);
-      const json::Value* transitions = m.value.find("transitions");
+      const json::Value* transitions = m.value.find(document::kState["transitions"].name);
       json::Object state;
       json::Array list;
       std::vector<Transition>& into = w.states[m.name];
@@ -257,7 +264,7 @@ Result<void> read_states(Workflow& w, const json::Value& from, json::Object& out
       }
       if (!list.empty()) state.add("transitions", std::move(list));
       TRY_OK(Fields(m.value, state, fmt::format("workflow \"{}\", state \"{}\"", w.name, m.name))
-                 .annotations("annotations"));
+                 .annotations(document::kState["annotations"]));
       exported.add(m.name, std::move(state));
     }
   }
@@ -270,16 +277,16 @@ Result<Workflow> read_workflow(const json::Value& from, json::Array& exported) {
   json::Object out;
   Workflow w;
   Fields head(from, out, "a workflow");
-  TRY(std::string version, head.text("version", true));
-  TRY(w.name, head.text("name", true));
+  TRY(std::string version, head.text(document::kWorkflow["version"], true));
+  TRY(w.name, head.text(document::kWorkflow["name"], true));
   Fields fields(from, out, fmt::format("workflow \"{}\"", w.name));
-  TRY(std::string desc, fields.text("desc", false));
-  TRY(w.initial_state, fields.text("initialState", true));
-  TRY(w.active, fields.flag("active", true, true));
+  TRY(std::string desc, fields.text(document::kWorkflow["desc"], false));
+  TRY(w.initial_state, fields.text(document::kWorkflow["initialState"], true));
+  TRY(w.active, fields.flag(document::kWorkflow["active"], true, true));
   TRY(w.criterion, fields.criterion());
   TRY_OK(read_states(w, from, out));
-  TRY_OK(fields.annotations("annotations"));
-  TRY_OK(fields.annotations("criterionAnnotations"));
+  TRY_OK(fields.annotations(document::kWorkflow["annotations"]));
+  TRY_OK(fields.annotations(document::kWorkflow["criterionAnnotations"]));
   exported.emplace_back(std::move(out));
   return w;
 }
@@ -347,7 +354,7 @@ Result<void> validate(const Workflow& w) {
 }
 
 Result<ImportMode> import_mode(const json::Value& request) {
-  const json::Value* mode = request.find("importMode");
+  const json::Value* mode = request.find(document::kImport["importMode"].name);
   if (!mode || mode->is_null()) return ImportMode::merge;
   if (!mode->is_string()) return malformed("'importMode' must be a string");
   std::string name = mode->string();
@@ -442,7 +449,7 @@ Result<WorkflowSet> load_workflows(const json::Array& definitions) {
 Result<WorkflowSet> import_workflows(const WorkflowSet& stored, const json::Value& request) {
   if (!request.is_object()) return malformed("the import must be an object with 'workflows'");
   TRY(ImportMode mode, import_mode(request));
-  const json::Value* list = request.find("workflows");
+  const json::Value* list = request.find(document::kImport["workflows"].name);
   if (list && !list->is_null() && !list->is_array())
     return malformed("'workflows' must be an array");
   json::Array incoming;

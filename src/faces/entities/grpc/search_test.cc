@@ -16,9 +16,10 @@ using org::cyoda::cloud::api::grpc::CloudEventsService;
 struct Wire : testing::Test {
   FaceFixture s;
   std::unique_ptr<GrpcService> service =
-      make_grpc_service(*s.face, [](const wire::Call&) -> Result<wire::AdmittedCall> {
-        return wire::AdmittedCall{{"t", "grpc", "ROLE_ADMIN,ROLE_M2M"}};
-      });
+      make_grpc_service([&](std::string_view) -> Face& { return *s.face; },
+                        [](const wire::Call&) -> Result<wire::AdmittedCall> {
+                          return wire::AdmittedCall{{"t", "grpc", "ROLE_ADMIN,ROLE_M2M"}};
+                        });
   int port = 0;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<CloudEventsService::Stub> stub;

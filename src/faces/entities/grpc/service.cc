@@ -88,13 +88,14 @@ class Replies final : public grpc::ServerWriteReactor<CloudEvent> {
 class CloudEvents final : public GrpcService,
                           public org::cyoda::cloud::api::grpc::CloudEventsService::CallbackService {
  public:
-  CloudEvents(Face& face, wire::Admit admit) : face_(face), admit_(std::move(admit)) {}
+  CloudEvents(FaceOf face, wire::Admit admit) : face_(std::move(face)), admit_(std::move(admit)) {}
   ::grpc::Service* service() override { return this; }
 
   MemberReactor* startStreaming(grpc::CallbackServerContext* context) override {
     auto admitted = admit_(wire::stream_of(*context, operation_of("startStreaming", {})));
     if (!admitted) return refuse_member_stream(not_admitted(admitted.error()));
-    return start_member_stream(face_, *std::move(admitted));
+    Face& face = face_(admitted->caller.tenant);
+    return start_member_stream(face, *std::move(admitted));
   }
 
   grpc::ServerUnaryReactor* entityModelManage(grpc::CallbackServerContext* c, const CloudEvent* in,
@@ -155,10 +156,11 @@ class CloudEvents final : public GrpcService,
     }
     const size_t size = in.ByteSizeLong();
     if (size > limits::kBodyBytes) return invalid("the event is larger than 10 MiB");
+    Face& face = face_(admitted->caller.tenant);
     // Counted until the answer, as the body of an HTTP request is.
     MemoryCharge charge;
     if (size > kUncountedBytes)
-      charge = face_.service().charge(MemoryUse::bodies, admitted->caller.tenant);
+      charge = face.service().charge(MemoryUse::bodies, admitted->caller.tenant);
     if (!charge.resize(size * kBodyCopies))
       return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
                           "events use up the server's memory for them, or the tenant's share of "
@@ -171,7 +173,7 @@ class CloudEvents final : public GrpcService,
       charge.clear();
       finished(tenant, std::move(replies), std::move(more));
     };
-    auto exchange = std::make_shared<GrpcExchange>(face_, std::move(request), in.id(),
+    auto exchange = std::make_shared<GrpcExchange>(face, std::move(request), in.id(),
                                                    *std::move(payload), std::move(done));
     exchange->left = std::move(left);
     TransportCost cost(wire::kGrpcCallUs);
@@ -215,7 +217,8 @@ class CloudEvents final : public GrpcService,
           fill_event(event, new_id(), std::move(next_event->type), std::move(next_event->payload));
         return next_event.has_value();
       };
-      replies->begin(std::move(next), bytes, face_.service().charge(MemoryUse::answers, tenant));
+      replies->begin(std::move(next), bytes,
+                     face_(tenant).service().charge(MemoryUse::answers, tenant));
     };
     grpc::Status status = begin(call, *context, *in, replies->left(), std::move(finished));
     if (!status.ok()) replies->finish_with(status);
@@ -223,19 +226,19 @@ class CloudEvents final : public GrpcService,
   }
 
   std::string new_id() {
-    return dice_from(fmt::format("{}.{}", face_.service().kernel().now(), count_.fetch_add(1)))
+    return dice_from(fmt::format("{}.{}", face_({}).service().kernel().now(), count_.fetch_add(1)))
         .uuid4();
   }
 
-  Face& face_;
+  const FaceOf face_;
   wire::Admit admit_;
   std::atomic<uint64_t> count_{0};
 };
 
 }  // namespace
 
-std::unique_ptr<GrpcService> make_grpc_service(Face& face, wire::Admit admit) {
-  return std::make_unique<CloudEvents>(face, std::move(admit));
+std::unique_ptr<GrpcService> make_grpc_service(FaceOf face, wire::Admit admit) {
+  return std::make_unique<CloudEvents>(std::move(face), std::move(admit));
 }
 
 }  // namespace pawl::entities

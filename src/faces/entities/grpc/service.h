@@ -19,7 +19,8 @@ class GrpcService {
   virtual grpc::Service* service() = 0;  // owned by this object
 };
 
-// `face` must outlive the service.
-std::unique_ptr<GrpcService> make_grpc_service(Face& face, wire::Admit admit);
+// The face that serves a tenant. The faces must outlive the service.
+using FaceOf = std::function<Face&(std::string_view tenant)>;
+std::unique_ptr<GrpcService> make_grpc_service(FaceOf face, wire::Admit admit);
 
 }  // namespace pawl::entities

@@ -1,6 +1,7 @@
 #pragma once
 // The answers of the entities routes, and their operations.
 
+#include "faces/entities/flow/shapes.h"
 #include "faces/entities/http/shapes.h"
 #include "faces/entities/search/groups.h"
 
@@ -98,9 +99,10 @@ inline constexpr AnswerShape kIndexesShown{
 inline constexpr AnswerShape kUniqueKeysShown{"UniqueKeys",
                                               {list("uniqueKeys", "", kUniqueKeyShown)}};
 inline constexpr AnswerShape kSuccess{"Success", {flag("success")}};
-inline constexpr AnswerShape kFlows{"ExportedWorkflows",
-                                    {text("entityName").example(R"("order")"),
-                                     integer("modelVersion"), list("workflows", "", Kind::any)}};
+inline constexpr AnswerShape kFlows{
+    "ExportedWorkflows",
+    {text("entityName").example(R"("order")"), integer("modelVersion"),
+     list("workflows", "", document::kWorkflow)}};
 inline constexpr AnswerShape kPlan{"SearchPlan",
                                    {text("index").or_null(), count("rowsRead"), count("matched"),
                                     choice("access", {"SCAN", "INDEX"})}};
@@ -228,8 +230,8 @@ inline constexpr Operation kGetIndexes = reading("getIndexes", kIndexesShown, &k
 inline constexpr Operation kPutUnique =
     writing("putUniqueKeys", kActed, &kModelPath, {kUniqueKeys});
 inline constexpr Operation kGetUnique = reading("getUniqueKeys", kUniqueKeysShown, &kModelPath);
-inline constexpr Operation kImportFlows = writing("importWorkflows", kSuccess, &kModelPath,
-                                                  {wire::document_type("EntityWorkflowImport")});
+inline constexpr Operation kImportFlows =
+    writing("importWorkflows", kSuccess, &kModelPath, {document::kExample});
 inline constexpr Operation kExportFlows = reading("exportWorkflows", kFlows, &kModelPath);
 
 // Entities.

@@ -28,8 +28,8 @@ Result<void> append_line(ResultStream& stream, const std::string& id) {
   return {};
 }
 
-// The head of the response says 200 already, so the error is a line. It must not be taken for the
-// end of a whole result.
+// The head of the response says 200 already, so the error is a line, and the body is cut behind it:
+// it must not be taken for a whole result.
 void append_error(std::string& lines, const Error& error) {
   const Problem p = problem_of(error);
   log(Level::error, "a streamed search ended early",
@@ -52,7 +52,11 @@ bool ResultStream::write() {
     if (!readable) append_error(lines, readable.error());
     if (!lines.empty() && !out->write(lines)) return false;
     lines.clear();
-    if (!readable || next == ids.size()) {
+    if (!readable) {
+      out->cut();
+      return false;
+    }
+    if (next == ids.size()) {
       out->end();
       return false;
     }

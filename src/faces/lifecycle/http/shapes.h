@@ -1,6 +1,8 @@
 #pragma once
 // The shapes of bodies, queries and answers of the lifecycle routes, and their operations.
 
+#include "faces/lifecycle/rule/shapes.h"
+#include "faces/lifecycle/type/shapes.h"
 #include "wire/operation.h"
 
 namespace pawl::lifecycle::http {
@@ -80,7 +82,9 @@ inline constexpr RequestShape kRunRule{
 inline constexpr RequestShape kAct{
     "ActionRequest",
     {text("entity_id", "The instance.").example(R"("m1")"),
-     document("action", "The action of a rule.", "LifecycleAction").required(),
+     object("action", "The action of a rule.", document::kAction)
+         .required()
+         .example(R"({"type":"lifecycle_transition","phase":"landed"})"),
      any("message", "What $message stands for.")}};
 inline constexpr RequestShape kSubstitute{
     "SubstituteRequest",
@@ -162,13 +166,8 @@ inline constexpr Operation kTransitionOp{
     .body = {kTransition},
     .replies = {{200, "The new phase.", kMoved, wire::kJson, &kRevisionHeader}},
     .errors = {409, 422}};
-inline constexpr wire::Type kTypeDocument = wire::document_type("LifecycleType");
-inline constexpr wire::Type kTypeDocuments = [] {
-  wire::Type out(Kind::list);
-  out.element = Kind::document;
-  out.format = "LifecycleType";
-  return out;
-}();
+inline constexpr wire::Type kTypeDocument = document::kTypeExample;
+inline constexpr wire::Type kTypeDocuments = wire::list_of(document::kType);
 inline constexpr Operation kListTypes{.id = "listLifecycleTypes",
                                       .replies = {{200, "The definitions.", kTypeDocuments}}};
 inline constexpr Operation kGetType{.id = "getLifecycleType",
@@ -231,16 +230,16 @@ inline constexpr Operation kChildrenOf{
     .id = "listLifecycleChildren",
     .path = &kIdPath,
     .replies = {{200, "The instances.", wire::list_of(kLinked), wire::kJson, &kPageHeaders}}};
-inline constexpr wire::Type kRuleDocument = wire::document_type("LifecycleRule");
-inline constexpr wire::Type kRuleDocuments = [] {
-  wire::Type out = kTypeDocuments;
-  out.format = "LifecycleRule";
-  return out;
-}();
+// A rule that was stored, with how often it has fired.
+inline constexpr RequestShape kShownRule{
+    "StoredLifecycleRule",
+    document::kRule,
+    {object("status", "How often it has fired.", document::kRuleStatus).optional()}};
+inline constexpr wire::Type kRuleDocument = document::kRuleExample;
 inline constexpr Operation kListRules{.id = "listLifecycleRules",
-                                      .replies = {{200, "The rules.", kRuleDocuments}}};
+                                      .replies = {{200, "The rules.", wire::list_of(kShownRule)}}};
 inline constexpr Operation kGetRule{
-    .id = "getLifecycleRule", .path = &kRulePath, .replies = {{200, "The rule.", kRuleDocument}}};
+    .id = "getLifecycleRule", .path = &kRulePath, .replies = {{200, "The rule.", kShownRule}}};
 constexpr Operation ruling(std::string_view id, wire::Body body, bool created = false) {
   return {.id = id,
           .path = &kRulePath,

@@ -1,9 +1,9 @@
 #include "faces/lifecycle/rule/rules.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "faces/lifecycle/limits.h"
+#include "faces/lifecycle/rule/shapes.h"
 #include "json/text.h"
 
 namespace pawl::lifecycle {
@@ -44,10 +44,6 @@ constexpr ActionType kActions[] = {
     {"lifecycle_complete", check_complete},
     {"lifecycle_fail", check_fail},
 };
-// The members of an action, whether or not its type uses them.
-constexpr std::string_view kMembers[] = {"type",   "workflow", "phase", "set",
-                                         "reason", "when",     "id",    "max_iterations"};
-
 // {"field": "battery_pct", "operator"?: "eq" | "ne", "value": 5, "required"?: true}
 Result<Condition> parse_condition(const js::Value& value) {
   if (!value.is_object() || value.string_or("field").empty())
@@ -134,9 +130,9 @@ Result<void> check_action(const js::Value& action) {
 Result<void> check_members(const js::Value& action) {
   TRY_OK(check_action(action));
   for (const auto& [name, unused] : action.object())
-    if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers))
+    if (!document::kAction.has(name))
       return bad_rule(fmt::format("an action has the unknown member \"{}\"; known: {}", name,
-                                  fmt::join(kMembers, ", ")));
+                                  wire::names_of(document::kAction)));
   return {};
 }
 
@@ -157,24 +153,24 @@ Result<Rule> parse_rule(std::string_view name, const js::Value& body) {
   out.body = body;
   bool on = false;
   for (const auto& [member, value] : body.object()) {
-    if (member == "workflow" && value.is_string())
+    if (member == document::kRule["workflow"].name && value.is_string())
       out.workflow = value.string();
-    else if (member == "on") {
+    else if (member == document::kRule["on"].name) {
       TRY_OK(parse_on(value, out));
       on = true;
-    } else if (member == "when") {
+    } else if (member == document::kRule["when"].name) {
       TRY(out.when, parse_when(value));
-    } else if (member == "then" && value.is_array())
+    } else if (member == document::kRule["then"].name && value.is_array())
       out.then = value.array();
-    else if (member == "max_iterations" && value.is_number() && value.as_uint64())
+    else if (member == document::kRule["max_iterations"].name && value.is_number() &&
+             value.as_uint64())
       out.max_iterations = *value.as_uint64();
-    else if (member == "enabled" && value.is_bool())
+    else if (member == document::kRule["enabled"].name && value.is_bool())
       out.enabled = value.boolean();
-    else if (member != "name" && member != "description")
-      return bad_rule(
-          fmt::format("unknown or mistyped member \"{}\"; known: workflow, on, when, then, "
-                      "max_iterations, enabled",
-                      member));
+    else if (member != document::kRule["name"].name &&
+             member != document::kRule["description"].name)
+      return bad_rule(fmt::format("unknown or mistyped member \"{}\"; known: {}", member,
+                                  wire::names_of(document::kRule)));
   }
   if (out.workflow.empty()) return bad_rule("\"workflow\" is missing");
   if (!on) return bad_rule("\"on\" is missing");

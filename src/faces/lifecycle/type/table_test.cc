@@ -2,6 +2,7 @@
 
 #include "faces/lifecycle/limits.h"
 #include "faces/lifecycle/missions_test.h"
+#include "faces/lifecycle/type/shapes.h"
 #include "faces/lifecycle/type/workflow_type.h"
 #include "json/text.h"
 
@@ -189,6 +190,12 @@ TEST(describe, id_and_phase_must_be_strings) {
 TEST(describe, one_field_cannot_be_id_and_phase) {
   EXPECT_EQ(code_of(data_type(R"([{"name":"id","type":"string","tags":["id","phase"]}])")),
             errc::invalid_definition);
+}
+TEST(describe, every_type_of_the_row_is_a_type) {
+  for (std::string_view name : document::kField["type"].choices)
+    EXPECT_TRUE(
+        data_type("[" ID "," PHASE R"(,{"name":"more","type":")" + std::string(name) + R"("}])"))
+        << name;
 }
 TEST(describe, names_fields_and_phases_have_limits) {
   dynamic_type t = drone();

@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "faces/lifecycle/limits.h"
+#include "faces/lifecycle/type/shapes.h"
 #include "json/text.h"
 
 namespace pawl::lifecycle {
@@ -103,26 +104,26 @@ Result<dynamic_type::field_def> parse_field(const js::Value& value) {
                   "each of \"fields\" must be an object with \"name\" and \"type\"");
   dynamic_type::field_def out;
   for (const auto& [name, member] : value.object()) {
-    if (name == "name" && member.is_string())
+    if (name == document::kField["name"].name && member.is_string())
       out.name = member.string();
-    else if (name == "type" && member.is_string())
+    else if (name == document::kField["type"].name && member.is_string())
       continue;
-    else if (name == "tags")
+    else if (name == document::kField["tags"].name)
       continue;
-    else if (name == "omitempty" && member.is_bool()) {
+    else if (name == document::kField["omitempty"].name && member.is_bool()) {
       if (member.boolean()) out.t = out.t | omitempty;
-    } else if (name != "doc") {
+    } else if (name != document::kField["doc"].name) {
       return refuse(
           errc::invalid_definition,
           fmt::format("field '{}' has the unknown or mistyped member \"{}\"", out.name, name));
     }
   }
   // Type and tags are read after the loop: their errors name the field, whose name may come last.
-  std::string_view type = value.string_or("type");
+  std::string_view type = value.string_or(document::kField["type"].name);
   if (type.empty())
     return refuse(errc::invalid_definition, fmt::format("field '{}' has no \"type\"", out.name));
   TRY(out.k, parse_kind(out.name, type));
-  if (const js::Value* list = value.find("tags"); list && !list->is_null()) {
+  if (const js::Value* list = value.find(document::kField["tags"].name); list && !list->is_null()) {
     TRY(tags more, parse_tags(out.name, *list));
     out.t = out.t | more;
   }
@@ -315,28 +316,27 @@ Result<dynamic_type> parse_type(std::string_view name, const js::Value& body) {
   std::string_view parent_field;
   const js::Value* fields = nullptr;
   for (const auto& [member, value] : body.object()) {
-    if (member == "bucket" && value.is_string())
+    if (member == document::kType["bucket"].name && value.is_string())
       out.bucket = value.string();
-    else if (member == "key_prefix" && value.is_string())
+    else if (member == document::kType["key_prefix"].name && value.is_string())
       out.key_prefix = value.string();
-    else if (member == "parent_field" && value.is_string())
+    else if (member == document::kType["parent_field"].name && value.is_string())
       parent_field = value.string();
-    else if (member == "transitions") {
+    else if (member == document::kType["transitions"].name) {
       TRY_OK(parse_transitions(value, out));
-    } else if (member == "success") {
+    } else if (member == document::kType["success"].name) {
       TRY_OK(parse_success(value, out));
-    } else if (member == "fields" && value.is_array())
+    } else if (member == document::kType["fields"].name && value.is_array())
       fields = &value;
     // type_json() writes the name, so a definition that was read back can be sent again.
-    else if (member == "workflow" || member == "name") {
+    else if (member == document::kType["workflow"].name || member == document::kType["name"].name) {
       if (!value.is_string() || value.string() != name)
         return refuse(errc::workflow_not_registered,
                       fmt::format("the body names another workflow than the path's '{}'", name));
     } else {
       return refuse(errc::invalid_definition,
-                    fmt::format("unknown or mistyped member \"{}\"; known: bucket, key_prefix, "
-                                "parent_field, fields, transitions, success",
-                                member));
+                    fmt::format("unknown or mistyped member \"{}\"; known: {}", member,
+                                wire::names_of(document::kType)));
     }
   }
   // A problem of the table is reported before one of the fields, whatever the order in the body.

@@ -2,6 +2,7 @@
 
 #include "faces/processes/definition/decision_table.h"
 #include "faces/processes/definition/fields.h"
+#include "faces/processes/definition/shapes.h"
 #include "faces/processes/limits.h"
 
 namespace pawl::processes {
@@ -9,12 +10,6 @@ namespace pawl::processes {
 using namespace document_fields;
 
 namespace {
-
-constexpr Field kCall[] = {
-    {"workflowId", is_text, "a string"}, {"version", is_whole, "an integer"},
-    {"wait", is_flag, "a boolean"},      {"variables", is_map, "an object"},
-    {"outputs", is_map, "an object"},    {"businessKey", is_text, "a string"},
-};
 
 // Unlike in steps that exist in the original, an expression that does not compile is refused.
 std::optional<std::vector<Output>> read_map(const Value& v, std::string_view name,
@@ -37,7 +32,7 @@ std::optional<std::vector<Output>> read_map(const Value& v, std::string_view nam
 std::optional<Call> read_call(const Value& v, const std::string& where, Problems& problems,
                               Problems& broken) {
   const std::string at = where + " call";
-  if (!check(v, kCall, at, problems)) return std::nullopt;
+  if (!check(v, document::kCall, at, problems)) return std::nullopt;
   Call out;
   out.definition_id = v.string_or("workflowId");
   if (out.definition_id.empty() || out.definition_id.size() > kDefinitionIdBytes)

@@ -2,6 +2,7 @@
 
 #include "faces/processes/definition/decision_table.h"
 #include "faces/processes/definition/fields.h"
+#include "faces/processes/definition/shapes.h"
 #include "faces/processes/limits.h"
 
 namespace pawl::processes {
@@ -9,10 +10,6 @@ namespace pawl::processes {
 using namespace document_fields;
 
 namespace {
-
-constexpr Field kCompensation[] = {{"jobType", is_text, "a string"},
-                                   {"variables", is_map, "an object"},
-                                   {"retryCount", is_whole, "an integer"}};
 
 bool can_be_undone(const Step& step) {
   return step.kind == Kind::service_task || step.kind == Kind::user_task ||
@@ -24,7 +21,7 @@ bool can_be_undone(const Step& step) {
 void read_compensation(const Value& v, Step& step, const std::string& where, Problems& problems,
                        Problems& broken) {
   const std::string at = where + " compensation";
-  if (!check(v, kCompensation, at, problems)) return;
+  if (!check(v, document::kCompensation, at, problems)) return;
   if (!can_be_undone(step))
     broken.push_back(where +
                      ": compensation belongs to a SERVICE_TASK, a USER_TASK or a CALL that waits");

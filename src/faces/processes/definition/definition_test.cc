@@ -1,5 +1,7 @@
 // Definitions: what is refused when they are uploaded, warnings, and versions.
 
+#include "faces/processes/definition/shapes.h"
+#include "faces/processes/definition/steps.h"
 #include "faces/processes/face_fixture_test.h"
 
 namespace pawl::processes {
@@ -16,6 +18,15 @@ TEST(processes, a_decision_table_refuses_any_retry_count) {
                      kEnd));
     EXPECT_EQ(s.last_status, 400) << count;
   }
+}
+
+TEST(processes, the_row_of_the_type_names_all_step_types) {
+  std::set<std::string_view> rows, types;
+  for (std::string_view name : document::kStep["type"].choices)
+    rows.insert(name);
+  for (const StepType& type : step_types())
+    types.insert(type.name);
+  EXPECT_EQ(rows, types);
 }
 
 TEST(processes, all_problems_are_reported_together) {

@@ -1,6 +1,5 @@
-// Reads the document of a definition: the members that each object may have, their JSON types, and
-// what they become. One table per kind of object lists its members; anything else is an unknown
-// field. Reading goes on after a problem, so that an upload reports all of them.
+// Reads the document of a definition: what the members of definition/shapes.h become. Reading goes
+// on after a problem, so that an upload reports all of them.
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -11,6 +10,7 @@
 #include "faces/processes/definition/durations.h"
 #include "faces/processes/definition/fields.h"
 #include "faces/processes/definition/policies.h"
+#include "faces/processes/definition/shapes.h"
 #include "faces/processes/definition/steps.h"
 #include "json/canonical.h"
 #include "json/text.h"
@@ -21,65 +21,6 @@ using json::Value;
 using namespace document_fields;
 
 namespace {
-
-// The definition itself.
-constexpr Field kTop[] = {
-    {"id", is_text, "a string"},
-    {"version", is_whole, "an integer"},
-    {"name", is_text, "a string"},
-    {"description", is_text, "a string"},
-    {"autoStartNextWorkflow", is_flag, "a boolean"},
-    {"nextWorkflowId", is_text, "a string"},
-    {"steps", is_list, "an array"},
-    {"metadata", is_map, "an object"},
-    {"limit", is_map, "an object"},
-    {"priority", is_text, "a string"},
-    {"fairnessKey", is_text, "a string"},
-    {"inputSchema", is_map, "an object"},
-    {"businessKey", is_map, "an object"},
-    {"queries", is_map, "an object"},
-    {"retention", is_map, "an object"},
-    {"onFailure", is_text, "a string"},
-};
-// All step types share one list: a member that the type does not use is allowed and kept.
-constexpr Field kStep[] = {
-    {"id", is_text, "a string"},
-    {"name", is_text, "a string"},
-    {"type", is_text, "a string"},
-    {"description", is_text, "a string"},
-    {"nextStep", is_text, "a string"},
-    {"parallelNextSteps", is_texts, "an array of strings"},
-    {"joinStep", is_text, "a string"},
-    {"conditionalNextSteps", is_map_of_texts, "an object of strings"},
-    {"transformations", is_map, "an object"},
-    {"jobType", is_text, "a string"},
-    {"delegateClass", is_text, "a string"},
-    {"retryCount", is_whole, "an integer"},
-    {"retryBackoff", is_map, "an object"},
-    {"boundaryEvents", is_list, "an array"},
-    {"limit", is_map, "an object"},
-    {"hitPolicy", is_text, "a string"},
-    {"decisionTable", is_map, "an object"},
-    {"autoStartNextWorkflow", is_flag, "a boolean"},
-    {"outputsSchema", is_map, "an object"},
-    {"attemptTimeout", is_text, "a string"},
-    {"signal", is_text, "a string"},
-    {"correlationKey", is_text, "a string"},
-    {"call", is_map, "an object"},
-    {"compensation", is_map, "an object"},
-};
-constexpr Field kBoundary[] = {{"type", is_text, "a string"},
-                               {"duration", is_text, "a string"},
-                               {"interrupting", is_flag, "a boolean"},
-                               {"targetStepId", is_text, "a string"}};
-// defaultNextStep and then (kRule) are listed so that their own message explains the migration.
-constexpr Field kTable[] = {{"rules", is_list, "an array"}, {"defaultNextStep", is_any, ""}};
-constexpr Field kRule[] = {{"when", is_map_of_cells, "an object of strings"},
-                           {"outputs", is_map, "an object"},
-                           {"then", is_any, ""}};
-constexpr Field kBackoff[] = {{"initial", is_text, "a string"},
-                              {"multiplier", is_number, "a number"},
-                              {"max", is_text, "a string"}};
 
 void read_duration(const Value& object, std::string_view name, const std::string& where,
                    Duration& out, Problems& problems) {
@@ -99,7 +40,8 @@ std::vector<Output> read_outputs(const Value* map) {
 // Blank cells of `when` match always and are dropped here.
 void read_table(const Value& table, Step& step, const std::string& where, Problems& problems,
                 Problems& broken) {
-  if (!check(table, kTable, where + " decisionTable", problems)) return;
+  if (!check(table, document::kTable, where + " decisionTable", problems, {"defaultNextStep"}))
+    return;
   if (table.find("defaultNextStep"))
     broken.push_back(
         where +
@@ -110,7 +52,7 @@ void read_table(const Value& table, Step& step, const std::string& where, Proble
   for (size_t i = 0; i < rules->array().size(); ++i) {
     const Value& r = rules->array()[i];
     std::string at = where + " decisionTable.rules[" + std::to_string(i) + "]";
-    if (!check(r, kRule, at, problems)) continue;
+    if (!check(r, document::kRule, at, problems, {"then"})) continue;
     if (r.find("then"))
       broken.push_back(at +
                        ".then was removed from the format (migration from 005): let the rule set "
@@ -129,7 +71,7 @@ void read_table(const Value& table, Step& step, const std::string& where, Proble
 // {"initial": "PT1S", "multiplier": 2, "max": "PT1M"}
 void read_backoff(const Value& v, Step& step, const std::string& where, Problems& problems,
                   Problems& broken) {
-  if (!check(v, kBackoff, where + " retryBackoff", problems)) return;
+  if (!check(v, document::kBackoff, where + " retryBackoff", problems)) return;
   Backoff b;
   if (v.string_or("initial").empty())
     broken.push_back(where + ": retryBackoff.initial is required, for example \"PT1S\"");
@@ -164,7 +106,7 @@ void read_timers(const Value& events, Step& step, const std::string& where, Prob
   for (size_t i = 0; i < events.array().size(); ++i) {
     const Value& e = events.array()[i];
     std::string at = where + " boundaryEvents[" + std::to_string(i) + "]";
-    if (!check(e, kBoundary, at, problems)) continue;
+    if (!check(e, document::kBoundary, at, problems)) continue;
     Timer t;
     t.type = e.string_or("type");
     t.duration_text = e.string_or("duration");
@@ -181,7 +123,7 @@ Step read_step(const Value& v, size_t index, Problems& problems, Problems& broke
   std::string where = "step[" + std::to_string(index) + "]";
   if (v.is_object() && !v.string_or("id").empty())
     where = "step \"" + std::string(v.string_or("id")) + "\"";
-  if (!check(v, kStep, where, problems)) return s;
+  if (!check(v, document::kStep, where, problems)) return s;
   s.id = v.string_or("id");
   s.name = v.string_or("name");
   s.type = v.string_or("type");
@@ -290,7 +232,8 @@ uint32_t Definition::find(std::string_view step_id) const {
 Definition read_definition(const Value& document, Problems& problems, Problems& broken) {
   Definition d;
   // With problems the reading goes on, unless there is no object to read.
-  if (!check(document, kTop, "definition", problems) && !document.is_object()) return d;
+  if (!check(document, document::kDefinition, "definition", problems) && !document.is_object())
+    return d;
   d.id = document.string_or("id");
   d.name = document.string_or("name");
   d.description = document.string_or("description");
@@ -312,7 +255,7 @@ Definition read_definition(const Value& document, Problems& problems, Problems& 
   if (const Value* v = member(document, "retention"); v && v->is_object())
     d.retention = read_retention(*v, "definition: retention", problems, broken);
   if (const Value* v = member(document, "queries"); v && v->is_object())
-    d.queries = read_queries(*v, problems, broken);
+    d.queries = read_queries(*v, broken);
   std::optional<Limit> limit;
   if (const Value* v = member(document, "limit"); v && v->is_object())
     limit = read_limit(*v, "definition", problems, broken);

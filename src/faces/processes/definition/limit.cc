@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "faces/processes/definition/fields.h"
+#include "faces/processes/definition/shapes.h"
 #include "faces/processes/limits.h"
 #include "json/text.h"
 
@@ -10,25 +12,6 @@ namespace pawl::processes {
 namespace {
 
 using Problems = std::vector<std::string>;
-
-constexpr std::string_view kMembers[] = {"key", "name", "concurrent", "rate", "burst"};
-
-bool known_members(const json::Value& v, const std::string& where, Problems& problems) {
-  if (!v.is_object()) {
-    problems.push_back(where + " must be an object, got " + std::string(v.kind_name()));
-    return false;
-  }
-  size_t before = problems.size();
-  for (const json::Member& m : v.object())
-    if (std::find(std::begin(kMembers), std::end(kMembers), m.name) == std::end(kMembers))
-      problems.push_back(where + ": unknown field \"" + m.name +
-                         "\"; known fields: key, name, concurrent, rate, burst");
-  for (std::string_view name : {"key", "name", "rate"})
-    if (const json::Value* text = v.find(name); text && !text->is_null() && !text->is_string())
-      problems.push_back(where + ": " + std::string(name) + " must be a string, got " +
-                         std::string(text->kind_name()));
-  return problems.size() == before;
-}
 
 // A count from 1 to `max`, or 0 when the member is absent or wrong.
 uint32_t read_count(const json::Value& v, std::string_view name, int64_t max,
@@ -60,7 +43,7 @@ Time interval_of(std::string_view text) {
 std::optional<Limit> read_limit(const json::Value& v, const std::string& where, Problems& problems,
                                 Problems& broken) {
   const std::string at = where + " limit";
-  if (!known_members(v, at, problems)) return std::nullopt;
+  if (!document_fields::check(v, document::kLimit, at, problems)) return std::nullopt;
   Limit out;
   out.name = v.string_or("name");
   if (out.name.size() > kNameBytes)

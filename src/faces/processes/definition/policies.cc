@@ -2,26 +2,17 @@
 
 #include "faces/processes/definition/durations.h"
 #include "faces/processes/definition/fields.h"
+#include "faces/processes/definition/shapes.h"
 #include "faces/processes/limits.h"
 
 namespace pawl::processes {
 
 using namespace document_fields;
 
-namespace {
-
-constexpr Field kKeyPolicy[] = {{"unique", is_text, "a string"}, {"conflict", is_text, "a string"}};
-
-constexpr Field kRetention[] = {{"completed", is_text, "a string"},
-                                {"failed", is_text, "a string"},
-                                {"cancelled", is_text, "a string"}};
-
-}  // namespace
-
 Retention read_retention(const Value& v, const std::string& where, Problems& problems,
                          Problems& broken) {
   Retention out;
-  if (!check(v, kRetention, where, problems)) return out;
+  if (!check(v, document::kRetention, where, problems)) return out;
   const std::pair<std::string_view, std::optional<Duration>*> members[] = {
       {"completed", &out.completed}, {"failed", &out.failed}, {"cancelled", &out.cancelled}};
   for (const auto& [name, target] : members) {
@@ -38,7 +29,7 @@ Retention read_retention(const Value& v, const std::string& where, Problems& pro
 }
 
 std::optional<KeyPolicy> read_key_policy(const Value& v, Problems& problems, Problems& broken) {
-  if (!check(v, kKeyPolicy, "definition businessKey", problems)) return std::nullopt;
+  if (!check(v, document::kKeyPolicy, "definition businessKey", problems)) return std::nullopt;
   KeyPolicy out;
   std::string_view unique = v.string_or("unique"), conflict = v.string_or("conflict", "refuse");
   if (unique == "always")
@@ -54,17 +45,14 @@ std::optional<KeyPolicy> read_key_policy(const Value& v, Problems& problems, Pro
   return out;
 }
 
-std::vector<Query> read_queries(const Value& v, Problems& problems, Problems& broken) {
+std::vector<Query> read_queries(const Value& v, Problems& broken) {
   std::vector<Query> out;
   if (v.object().size() > kMaxQueries)
     broken.push_back("definition: queries: at most " + std::to_string(kMaxQueries) + ", got " +
                      std::to_string(v.object().size()));
   for (const json::Member& m : v.object()) {
     const std::string where = "definition: query \"" + m.name.substr(0, 64) + "\"";
-    if (!m.value.is_string()) {
-      problems.push_back(where + " must be a string, got " + std::string(m.value.kind_name()));
-      continue;
-    }
+    if (!m.value.is_string()) continue;  // reported by check()
     if (m.name.empty() || m.name.size() > kNameBytes)
       broken.push_back("definition: the name of a query has 1 to " + std::to_string(kNameBytes) +
                        " bytes");

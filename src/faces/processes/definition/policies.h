@@ -11,7 +11,7 @@ namespace pawl::processes {
 std::optional<KeyPolicy> read_key_policy(const json::Value& v, Problems& problems,
                                          Problems& broken);
 // {"name": "expression"}. Unlike in steps, a text that does not compile is refused.
-std::vector<Query> read_queries(const json::Value& v, Problems& problems, Problems& broken);
+std::vector<Query> read_queries(const json::Value& v, Problems& broken);
 // {"completed"?, "failed"?, "cancelled"?}: durations. `where` begins the messages.
 Retention read_retention(const json::Value& v, const std::string& where, Problems& problems,
                          Problems& broken);

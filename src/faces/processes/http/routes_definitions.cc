@@ -1,6 +1,7 @@
 // Routes of definitions.
 
 #include "faces/processes/definition/diff.h"
+#include "faces/processes/definition/shapes.h"
 #include "faces/processes/face.h"
 #include "faces/processes/http/answers.h"
 #include "json/text.h"
@@ -51,7 +52,7 @@ constexpr AnswerShape kActivated{"ActivatedDefinition",
 constexpr AnswerShape kRetired{"RetiredDefinition", {text("definitionId"), flag("retired")}};
 constexpr AnswerShape kDeleted{"DeletedDefinition", {text("definitionId"), flag("deleted")}};
 
-constexpr wire::Type kDocument = wire::document_type("ProcessDefinition");
+constexpr wire::Type kDocument = document::kExample;
 constexpr Operation kUpload{.id = "uploadDefinition",
                             .headers = &wire::kIdempotencyHeader,
                             .body = {kDocument},

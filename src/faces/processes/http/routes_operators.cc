@@ -4,6 +4,7 @@
 #include <map>
 
 #include "faces/processes/definition/decision_table.h"
+#include "faces/processes/definition/shapes.h"
 #include "faces/processes/definition/steps.h"
 #include "faces/processes/face.h"
 #include "faces/processes/http/answers.h"
@@ -91,7 +92,7 @@ constexpr RequestShape kDryRun{
     {text("definitionId", "A stored definition."),
      integer("definitionVersion", "Its version; 0 or none: the active one.")
          .range(std::nullopt, UINT32_MAX),
-     document("definition", "Or: the definition itself.", "ProcessDefinition"),
+     object("definition", "Or: the definition itself.", document::kDefinition),
      variables("variables", "The first variables."),
      map("script", "The results of steps by id: {variables, error, retryable, timer}.",
          wire::Kind::any)}};
@@ -134,7 +135,7 @@ constexpr Operation kRunDry{.id = "dryRun",
                             .replies = {{200, "The walk.", kDryRunAnswer}},
                             .errors = {404, 409, 422}};
 constexpr Operation kValidate{.id = "validateDefinition",
-                              .body = {wire::document_type("ProcessDefinition")},
+                              .body = {document::kExample},
                               .replies = {{200, "The definition is valid.", kValid}},
                               .errors = {422}};
 constexpr Operation pausing(std::string_view id, const wire::AnyShape& path,

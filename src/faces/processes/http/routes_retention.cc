@@ -1,5 +1,6 @@
 // Routes of retention: the deletion of one instance, and the default of a tenant.
 
+#include "faces/processes/definition/shapes.h"
 #include "faces/processes/face.h"
 #include "faces/processes/http/answers.h"
 
@@ -11,23 +12,17 @@ constexpr AnswerShape kForgotten{
     "DeletedInstance",
     {text("instanceId"), flag("deleted"), integer("lastEvent"),
      any("archivedUntil", "Until when the journal shows it; null: for ever.").example("null")}};
-constexpr RequestShape kRetention{
-    "Retention",
-    {text("completed", "How long completed instances stay, as an ISO 8601 duration.")
-         .example(R"("P30D")"),
-     text("failed", "How long failed instances stay."),
-     text("cancelled", "How long cancelled instances stay.")}};
 constexpr Operation kForget{.id = "deleteInstance",
                             .path = &kInstancePath,
                             .headers = &wire::kIdempotencyHeader,
                             .replies = {{200, "The instance is deleted.", kForgotten}},
                             .errors = {409, 422}};
 constexpr Operation kGetRetention{.id = "getRetention",
-                                  .replies = {{200, "The durations.", kRetention}}};
+                                  .replies = {{200, "The durations.", document::kRetention}}};
 constexpr Operation kPutRetention{.id = "setRetention",
                                   .headers = &wire::kIdempotencyHeader,
-                                  .body = {kRetention},
-                                  .replies = {{200, "The durations.", kRetention}},
+                                  .body = {document::kRetention},
+                                  .replies = {{200, "The durations.", document::kRetention}},
                                   .errors = {409, 422}};
 
 void set_retention(Service& service, wire::Request request, wire::Respond respond) {

@@ -43,8 +43,8 @@ std::string job_of(FaceFixture& s, const std::string& instance) {
 TEST(limits, a_bad_limit_is_refused_with_the_step) {
   const std::pair<std::string, std::string> cases[] = {
       {R"({"concurrent":0})", "step \"a\" limit.concurrent must be an integer from 1"},
-      {R"({"concurrent":"3"})", "limit.concurrent must be an integer"},
-      {R"({"concurrent":1.5})", "limit.concurrent must be an integer"},
+      {R"({"concurrent":"3"})", "limit: concurrent must be an integer"},
+      {R"({"concurrent":1.5})", "limit: concurrent must be an integer"},
       {R"({"key":"x"})", "step \"a\" limit needs concurrent, rate or both"},
       {R"({"rate":"10"})", "step \"a\" limit.rate \"10\" is not a rate"},
       {R"({"rate":"0/s"})", "is not a rate"},

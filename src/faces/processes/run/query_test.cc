@@ -43,7 +43,7 @@ TEST(query, bad_queries_refuse_the_upload) {
     many += (i ? ",\"q" : "\"q") + std::to_string(i) + "\":\"1\"";
   for (const auto& [queries, words] : std::initializer_list<std::pair<std::string, const char*>>{
            {R"({"q":"1 +"})", "query \"q\" is not an expression"},
-           {R"({"q":1})", "query \"q\" must be a string, got number"},
+           {R"({"q":1})", "queries must be an object of strings, but it holds number"},
            {R"({"":"1"})", "the name of a query has 1 to 512 bytes"},
            {R"([1])", "queries must be an object"},
            {many + "}", "queries: at most 100, got 101"}}) {

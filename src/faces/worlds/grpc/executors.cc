@@ -46,59 +46,62 @@ void ExecutorVerbs::poll(const Caller& caller, const v1::PollEffects& in,
                          Done<v1::OpenWork> done) const {
   // A refusal comes from the call itself, an answer later: only one of them is given.
   auto shared = std::make_shared<Done<v1::OpenWork>>(std::move(done));
-  auto waiting = service_.poll(caller, work_request(in), [shared](std::vector<OpenWork> work) {
-    (*shared)(open_work_message(work));
-  });
+  auto waiting =
+      service_(caller.tenant).poll(caller, work_request(in), [shared](std::vector<OpenWork> work) {
+        (*shared)(open_work_message(work));
+      });
   if (!waiting) (*shared)(fail(named(std::move(waiting.error()))));
 }
 
 void ExecutorVerbs::send_frame(const Caller& caller, const v1::EffectFrame& in,
                                Done<InputOutcome> done) const {
+  Service& service = service_(caller.tenant);
   auto frame = [&]() -> Result<SendFrame> {
     TRY(WorldId world_id, world_of(caller, in.world_id()));
-    TRY_OK(service_.world_ref(world_id));
+    TRY_OK(service.world_ref(world_id));
     TRY(StreamFrame out, stream_frame(in));
     return SendFrame{world_id.world, std::move(out)};
   }();
   if (!frame) return done(fail(named(std::move(frame.error()))));
-  service_.send_frame(caller, *frame,
-                      [done = std::move(done)](Result<InputOutcome> outcome) mutable {
-                        done(named(std::move(outcome)));
-                      });
+  service.send_frame(caller, *frame,
+                     [done = std::move(done)](Result<InputOutcome> outcome) mutable {
+                       done(named(std::move(outcome)));
+                     });
 }
 
 void ExecutorVerbs::settle(const Caller& caller, const v1::EffectReceipt& in,
                            Done<InputOutcome> done) const {
+  Service& service = service_(caller.tenant);
   // Each line runs only if the one before succeeded; `open` has the first error.
   auto given = given_receipt(in);
   auto world_id = given ? world_of(caller, in.world_id()) : Result<WorldId>(fail(given.error()));
-  auto world = world_id ? service_.world_ref(*world_id) : Result<WorldRef>(fail(world_id.error()));
+  auto world = world_id ? service.world_ref(*world_id) : Result<WorldRef>(fail(world_id.error()));
   auto intent = world ? parse_intent(in.intent_hash()) : Result<Bytes>(fail(world.error()));
-  auto open = intent ? service_.find_intent(*world, *intent)
+  auto open = intent ? service.find_intent(*world, *intent)
                      : Result<std::optional<PendingIntent>>(fail(intent.error()));
   if (!open) return done(fail(named(std::move(open.error()))));
   // A repeated receipt needs no turn.
-  if (!*open) return done(named(service_.settled_before(*world_id, *intent)));
-  auto payload = service_.receipt_payload(*world, **open, given->payload);
+  if (!*open) return done(named(service.settled_before(*world_id, *intent)));
+  auto payload = service.receipt_payload(*world, **open, given->payload);
   if (!payload) return done(fail(named(std::move(payload.error()))));
   given->receipt.intent = *intent;
   given->receipt.payload = std::move(*payload);
-  service_.settle(caller, *world, std::move(given->receipt),
-                  [done = std::move(done)](Result<InputOutcome> outcome) mutable {
-                    done(named(std::move(outcome)));
-                  });
+  service.settle(caller, *world, std::move(given->receipt),
+                 [done = std::move(done)](Result<InputOutcome> outcome) mutable {
+                   done(named(std::move(outcome)));
+                 });
 }
 
 Result<void> ExecutorVerbs::release(const Caller& caller, const v1::EffectName& in) const {
   auto intent = parse_intent(in.intent_hash());
   if (!intent) return fail(named(std::move(intent.error())));
-  service_.release({caller.tenant, in.world_id()}, *intent);
+  service_(caller.tenant).release({caller.tenant, in.world_id()}, *intent);
   return {};
 }
 
 class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
  public:
-  Calls(worlds::Service& service, wire::Admit admit) : verbs_(service, std::move(admit)) {}
+  Calls(ServiceOf service, wire::Admit admit) : verbs_(std::move(service), std::move(admit)) {}
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
@@ -148,8 +151,8 @@ class GrpcExecutors::Calls final : public v1::Executors::CallbackService {
   const ExecutorVerbs verbs_;
 };
 
-GrpcExecutors::GrpcExecutors(Service& service, wire::Admit admit)
-    : calls_(std::make_unique<Calls>(service, std::move(admit))) {}
+GrpcExecutors::GrpcExecutors(ServiceOf service, wire::Admit admit)
+    : calls_(std::make_unique<Calls>(std::move(service), std::move(admit))) {}
 GrpcExecutors::~GrpcExecutors() = default;
 grpc::Service* GrpcExecutors::service() { return calls_.get(); }
 

@@ -17,8 +17,10 @@ class Service;
 
 class GrpcExecutors {
  public:
-  // `service` must outlive it, and the gRPC server must be shut down before it is destroyed.
-  GrpcExecutors(Service& service, wire::Admit admit);
+  // The service of a tenant. The services must outlive this object, and the gRPC server must be
+  // shut down before it is destroyed.
+  using ServiceOf = std::function<Service&(std::string_view tenant)>;
+  GrpcExecutors(ServiceOf service, wire::Admit admit);
   ~GrpcExecutors();
   // Owned by this object.
   grpc::Service* service();

@@ -13,7 +13,7 @@ namespace {
 // gRPC calls come from threads of gRPC, here one at a time.
 struct Wire : testing::Test {
   Stage stage;
-  GrpcExecutors executors{stage.face->service(),
+  GrpcExecutors executors{[this](std::string_view) -> Service& { return stage.face->service(); },
                           [](const wire::Call& call) -> Result<wire::AdmittedCall> {
                             if (call.authorization == "bad")
                               return fail(Code::unauthenticated, "NO", "who are you?");

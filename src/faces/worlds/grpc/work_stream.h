@@ -12,12 +12,12 @@ namespace pawl::worlds {
 // them.
 class ExecutorVerbs {
  public:
-  ExecutorVerbs(Service& service, wire::Admit admit)
-      : service_(service), admit_(std::move(admit)) {}
+  ExecutorVerbs(GrpcExecutors::ServiceOf service, wire::Admit admit)
+      : service_(std::move(service)), admit_(std::move(admit)) {}
   template <class T>
   using Done = std::move_only_function<void(Result<T>)>;
 
-  Time now() const { return service_.kernel().now(); }
+  Time now() const { return service_({}).kernel().now(); }
   // The caller of a method, if it may call it now.
   Result<Caller> caller_of(const grpc::ServerContextBase& context, std::string_view method) const;
   Result<wire::AdmittedCall> admit_stream(const grpc::ServerContextBase& context) const {
@@ -30,7 +30,7 @@ class ExecutorVerbs {
   Result<void> release(const Caller& caller, const v1::EffectName& in) const;
 
  private:
-  Service& service_;
+  const GrpcExecutors::ServiceOf service_;
   wire::Admit admit_;
 };
 
