@@ -288,8 +288,10 @@ class OperationsClient final : public Client {
               r.status == 200 && number("matched") == ids.size() &&
                   number("succeeded") + number("failed") == ids.size(),
               fmt::format("bulk {} of {} answers {} {}", what, ids.size(), r.status, r.body));
-          // An item of which nothing is known is asked for again.
-          if (r.body.find(R"("status":503)") != std::string::npos)
+          // Items that could not be taken now, or of which nothing is known, are asked for again.
+          // An item has a reason and no status.
+          if (r.body.find("retry later") != std::string::npos ||
+              r.body.find("cannot be written") != std::string::npos)
             return schedule_.after(kSecond, [this, what, ids, done] { bulk(what, ids, done); });
           world_.reach(Reach::bulk);
           done();
