@@ -118,9 +118,10 @@ void World::call(Sent sent, Answered answered) {
   if (strikes_call(Fault::doubled_request, 60, call->sent))
     schedule_.after(latency + static_cast<Time>(schedule_.roll(5 * kSecond)),
                     [this, call] { deliver(call); });
-  const Time leaves = strikes_call(Fault::client_left, 80, call->sent)
-                          ? static_cast<Time>(schedule_.roll(static_cast<uint64_t>(patience)))
-                          : patience;
+  const Time leaves =
+      strikes_call(Fault::client_left, 80, call->sent)
+          ? static_cast<Time>(schedule_.roll(static_cast<uint64_t>(std::max<Time>(1, patience))))
+          : patience;
   schedule_.after(leaves, [this, call] {
     if (!call->answered) return;
     if (!dead_ && call->life == life_ && call->stream)
